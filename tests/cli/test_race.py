@@ -44,11 +44,11 @@ def test_all_algorithms_race_by_default_and_those_that_do_not_suit_are_left_out(
     every |= {f"frozen:{stage.name}" for stage in second_stages.catalogue() if stage.kind == "fitted"}
     assert raced | left_out == every and not raced & left_out
     assert {"erm", "boda", "focal"} <= raced and {"coral", "dann"} <= left_out
-    assert "is best on validation" in ended.out
+    assert "Use " in ended.out and "Expect the accuracy on test." in ended.out
     page = (tmp_path / "race" / "report.html").read_text(encoding="utf-8")
-    groups = re.findall(r"(\d+) (?:tied|first|worse): ([^<]+)<", page)
-    assert "Left out</h2>" in page and sum(int(number) for number, _ in groups) == len(raced)
-    assert {name for _, names in groups for name in names.split(", ")} == raced
+    groups = re.findall(r"(First|\d+ (?:tied|the same|worse)): ([^<]+)<", page)
+    assert "Left out</h2>" in page and {name for _, names in groups for name in names.split(", ")} == raced
+    assert all(number.split()[0] == str(len(names.split(", "))) for number, names in groups if number != "First")
 
 
 def test_the_same_command_resumes_and_gives_the_same_answer(crosstail, inline, vectors, tmp_path):
@@ -69,6 +69,29 @@ def test_the_same_command_resumes_and_gives_the_same_answer(crosstail, inline, v
     assert json.loads((tmp_path / "race" / "selected.json").read_text())[best["method"]] == best["hparams"]
     assert (tmp_path / "race" / "best").resolve().name in {row["runs"]["0"][0] for row in answer["leaderboard"]}
     assert crosstail(f"predict race/best {vectors}").code == 0
+
+
+@pytest.mark.parametrize(
+    ("methods", "verb"),
+    [("erm focal", "fit"), ("frozen:blend frozen:pooled", "predict"), ("frozen:blend erm", "predict")],
+)
+def test_the_best_of_a_race_is_one_method_with_all_that_fit_leaves(crosstail, inline, vectors, methods, verb):
+    words = "".join(f" --algorithm {method}" for method in methods.split())
+    ended = crosstail(f"race {vectors}{words} --trials 2 --seeds 1 {SHORT}")
+    said, answer = " ".join(ended.out.split()), json.loads(Path("race/race.json").read_text())
+    assert ended.code == 0 and f"Use {answer['use']}: " in said
+    spec = json.loads(Path("race/best/spec.json").read_text())
+    assert answer["use"] in (spec["algorithm"], f"{spec['algorithm']}:{spec['second_stage']}")
+    command = ended.out.partition("Next: crosstail ")[2].strip()
+    assert command.split()[0] == verb and ("--hparams" in command) == (verb == "fit")
+    assert crosstail(command + (" --steps 4" if verb == "fit" else "")).code == 0
+    page = Path("race/report.html").read_text(encoding="utf-8")
+    assert ("for longer, with the chosen hyperparameters" in page) == (verb == "fit")
+    # The same files as of the run that `fit` trains.
+    options = f"--algorithm {answer['use']} --steps 4 --batch-size 8 --evaluations 3 --out alone"
+    assert crosstail(f"fit {vectors} {options}").code == 0
+    files = {file.name for file in Path("alone").iterdir()}
+    assert files == {file.name for file in Path("race/best/").iterdir()} and "model_card.md" in files
 
 
 def test_the_report_of_a_race_names_its_winner(crosstail, inline, vectors, tmp_path):
@@ -214,7 +237,9 @@ def test_runs_that_fail_are_listed_and_the_others_race_on(crosstail, inline, vec
     ended = crosstail(f"race {vectors} --algorithm erm --algorithm ./broken.py --trials 2 --seeds 1 {SHORT}")
     assert ended.code == 1
     assert "failed: ./broken.py, trial 1: RuntimeError: <b>no</b> [/red]" in ended.out
-    assert "erm is best on validation" in ended.out
+    assert (
+        "Use erm: it is best on validation" in " ".join(ended.out.split()) or "erm is best on validation" in ended.out
+    )
     page = (tmp_path / "race" / "report.html").read_text(encoding="utf-8")
     assert "RuntimeError: &lt;b&gt;no&lt;/b&gt; [/red]" in page and "<b>no" not in page
 
@@ -226,7 +251,7 @@ def test_a_phase_that_the_race_is_too_short_for_is_named(crosstail, inline, vect
     )
     said = " ".join(ended.out.split())
     page = (tmp_path / "race" / "report.html").read_text(encoding="utf-8")
-    assert ended.code == 0 and "Stopped early" in said and "note: erm" not in said
+    assert ended.code == 0 and "1 method stopped early, on validation." in said and "note: erm" not in said
     for method, hparam in (("irm", "anneal"), ("boda@reference:retrain", "warmup")):
         note = rf"{method}: {hparam} is \d+ and the run has 4 steps, so the phase after it is never reached"
         assert re.search(f"note: {note}", said) and re.search(note, page)

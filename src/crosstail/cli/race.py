@@ -53,7 +53,7 @@ def race(
     check_spec(spec, algorithm)
     import_torch()
 
-    from crosstail.reports.compare.race_page import leaderboard
+    from crosstail.reports.compare.race_page import expectation, leaderboard, stopped_early
     from crosstail.reports.document import terminal
     from crosstail.workflows.race import race
 
@@ -67,8 +67,8 @@ def race(
         console = Console(highlight=False, markup=False)
         if board:
             terminal.show([leaderboard(board, narrow=True)], console)
-        if found.stopped:
-            console.print(f"Stopped early, on validation: {', '.join(one.method for one in found.stopped)}.")
+        if board and found.stopped:
+            console.print(f"{stopped_early(found)}.")
         say_all(console, "left out", found.left_out.values(), wrap=True)
         say_all(console, "note", found.notes, wrap=True)
         say_all(
@@ -76,8 +76,10 @@ def race(
         )
         if board:
             console.print(found.recommendation, style="bold")
-            best = f" Its model is {raced.best}." if raced.best else ""
-            console.print(f"More in {out / 'report.html'}.{best}")
+            console.print(expectation(found))
+            console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)
+            if raced.best:
+                console.print(f"The model is {raced.best}, with a page of its own.", soft_wrap=True)
             console.print(f"Next: {found.next}", soft_wrap=True)
     if not board and found.failed:
         raise OSError(f"no run of the race in {out} has a result: {found.failed[-1].error}")

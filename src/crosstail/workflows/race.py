@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 
 from crosstail import algorithms, data
-from crosstail.data import protocols
+from crosstail.data import DomainDataset, protocols
 from crosstail.data.splits.gaps import leaking_column
 from crosstail.progress import Progress, silent
 from crosstail.reports.compare.race_news import after_quick, beginning
 from crosstail.reports.compare.race_page import write_page
-from crosstail.reports.run.command import options
+from crosstail.reports.run.command import inputs_of, options
+from crosstail.reports.run.page import write_page as write_run_page
 from crosstail.storage import write_json
 from crosstail.sweeps.drive import sweep
 from crosstail.sweeps.estimate import run_seconds
@@ -26,16 +27,18 @@ from crosstail.sweeps.launchers import _launcher
 from crosstail.sweeps.outlook import Outlook
 from crosstail.sweeps.plan import Plan
 from crosstail.sweeps.race import enter, outcome
-from crosstail.sweeps.race_result import RaceResult
-from crosstail.sweeps.recommendation import start_with
+from crosstail.sweeps.race_result import RaceResult, Standing
+from crosstail.sweeps.recommendation import winner
 from crosstail.sweeps.store import Failure, Store
-from crosstail.training.existing import point_to
+from crosstail.training.existing import existing_run, point_to
 from crosstail.training.resolve import resolve
+from crosstail.training.run import Run
 from crosstail.training.run_data import load_inputs
 from crosstail.training.spec import RunSpec
 from crosstail.workflows._output import refuse_foreign, unused_path
 
 STEPS, EVALUATIONS = 300, 3
+BEST = "best"
 NOT_INHERITED = {"algorithm", "augment", "steps", "evaluations"}
 """Fields that the run after a race has of its own: the winning method, default augmentation and a full budget."""
 
@@ -51,7 +54,7 @@ class Raced:
     @property
     def best(self) -> Path | None:
         """The folder of the recommended run; None if no run has a result, and with folds, where it is several."""
-        return self.out / "best" if self.result.leaderboard and self.result.folds is None else None
+        return self.out / BEST if self.result.leaderboard and self.result.folds is None else None
 
 
 def race(
@@ -130,22 +133,35 @@ def race(
     found = outcome(plans, left_out, store, splits, {**failures, **store.failures()})  # a full disk records none
     board = found.leaderboard
     if board:
-        grouped = shared.with_group(leaking_column(samples))
-        found = msgspec.structs.replace(found, next=next_command(grouped, start_with(board).method, out))
+        text, command = next_step(shared, winner(board), out, samples, leaking_column(samples))
+        found = msgspec.structs.replace(found, next_text=text, next=command)
     write_json(out / "race.json", found)
     write_json(out / "selected.json", {row.method: row.hparams for row in board})
     if board:
+        progress("writing the pages", 0, 1)
         write_page(found, out)
         if shared.folds is None:
-            (run, *_), *_ = start_with(board).runs.values()
-            point_to(out / "runs" / run, out / "best")
+            (run, *_), *_ = winner(board).runs.values()
+            point_to(out / "runs" / run, out / BEST)
+            write_run_page(Run(existing_run(out / BEST), inputs=inputs))
     return Raced(out, found)
 
 
-def next_command(shared: RunSpec, method: str, out: Path) -> str:
-    """The command that trains a method with the hyperparameters that the race chose."""
-    shared = replace(shared, freeze=shared.freeze or None)  # vectors are what they are
-    refit = ["--refit"] if shared.folds else []
-    inherited = {field.name for field in fields(shared)} - NOT_INHERITED
-    words = *options(shared, only=inherited), "--algorithm", method, "--hparams", str(out / "selected.json"), *refit
-    return shlex.join(["crosstail", "fit", shared.dataset, *words, "--out", str(unused_path("run"))])
+def next_step(shared: RunSpec, use: Standing, out: Path, data: DomainDataset, leaks: str | None) -> tuple[str, str]:
+    """What to do with the recommended method, and the command for it."""
+    trained, best, files = not untrained(use.method), out / BEST, inputs_of(shared, data)
+    if files and not (trained or leaks or shared.folds):
+        text = f"{best} is the model to use: {use.method} has nothing to train for longer. Name your new files instead."
+        return text, shlex.join(["crosstail", "predict", str(best), *files, "--out", str(unused_path("classes.csv"))])
+    text = f"Train {use.method} for longer, with the chosen hyperparameters."
+    if shared.folds:
+        text = f"Train {use.method} on every fold, and the final model on every sample."
+    elif leaks:
+        text = f"Train {use.method} again, with the samples of each {leaks} kept together."
+    elif not trained:
+        text = f"Train {use.method} again, on its own."
+    shared = replace(shared.with_group(leaks), freeze=shared.freeze or None)  # vectors are what they are
+    words = options(shared, only={field.name for field in fields(shared)} - NOT_INHERITED)
+    words += ["--algorithm", use.method, *["--hparams", str(out / "selected.json")] * trained]
+    words += ["--refit"] * bool(shared.folds)
+    return text, shlex.join(["crosstail", "fit", shared.dataset, *words, "--out", str(unused_path("run"))])

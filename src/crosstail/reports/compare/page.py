@@ -138,8 +138,11 @@ def _answer(results: Results, data: str) -> Iterator[Block]:
             text += f" Of {other}, {worse} {'is' if worse == 1 else 'are'} significantly worse{ahead}."
         else:
             text += f" There is no significant difference to {other}."
-        tied = len(tested) - better - worse
+        same = int(tested["same"].sum())
+        tied = len(tested) - better - worse - same
         cards.append(Card("tied with it", str(tied), "too few test samples or seeds to tell"))
+        if same:
+            cards.append(Card("the same as it", str(same), "right on the same test samples, with every seed"))
         cards.append(Card("worse", str(worse), f"p < {LEVEL}, corrected for the number of methods"))
     yield Text(text, lead=True)
     yield Cards(cards)

@@ -28,8 +28,9 @@ def how(tests: pd.DataFrame) -> str:
 def significance_table(found: Sequence[MethodRun], reference: str | None = None) -> pd.DataFrame:
     """One row per data set and method: its difference in points from the `reference`, or from the best on validation.
 
-    `adjusted` are Holm's p-values for all methods on a data set; `about` is what the difference is about. There is no
-    test unless every run has stored its predictions, and no row where nothing shows which method is best.
+    `adjusted` are Holm's p-values for all methods on a data set; `about` is what the difference is about; `same` are
+    methods that are right on the same samples as the reference. There is no test unless every run has stored its
+    predictions, and no row where nothing shows which method is best.
     """
     metric = find(found[0].metric)
     rows: list[list[Any]] = []
@@ -46,9 +47,9 @@ def significance_table(found: Sequence[MethodRun], reference: str | None = None)
         tests = compare_methods(methods, against, own.ranked_view, paired=own.dg)
         for method, test in sorted(tests.items(), key=lambda item: -metric.sign * means[item[0]]):
             ends = [metric.scale * test.low, metric.scale * test.high, test.p_value] if test else [np.nan] * 3
-            about = [test.adjusted, AGAIN if test.retrained else THESE] if test else [np.nan, ""]
+            about = [test.adjusted, AGAIN if test.retrained else THESE, test.same] if test else [np.nan, "", False]
             rows.append([data, method, against, metric.scale * (means[method] - means[against]), *ends, *about])
-    columns = ["data", "method", "against", "difference", "low", "high", "p", "adjusted", "about"]
+    columns = ["data", "method", "against", "difference", "low", "high", "p", "adjusted", "about", "same"]
     return pd.DataFrame(rows, columns=columns).astype({"p": float, "adjusted": float})
 
 
@@ -78,8 +79,10 @@ def verdict(tests: pd.DataFrame, metric: Metric) -> str:
         own = known[known["about"] == about]
         if len(own):
             better, worse = counted(own, metric)
-            level = len(own) - better - worse
+            same = int(own["same"].sum())
+            level = len(own) - better - worse - same
             kinds = {"significantly worse": worse, "significantly better": better, "not significantly different": level}
+            kinds["right on the same test samples"] = same
             found = [f"{number} {kind}" for kind, number in kinds.items() if number]
             among = f"no significant difference to {several(level, 'other method')}"
             said.append(f"{about}: {among if level == len(own) else ', '.join(found)}")

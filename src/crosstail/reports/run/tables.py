@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crosstail.metrics import SHOTS, find
+from crosstail.metrics import find
 from crosstail.metrics._views import View
 from crosstail.reports.document.model import Table
 from crosstail.reports.run.tested import Tested
-from crosstail.reports.wording import number, tail_note, worst_pair
+from crosstail.reports.wording import number, shot_sizes, tail_note, worst_pair
 from crosstail.training.result import Evaluation, RunResult, pooled
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
@@ -65,12 +65,10 @@ def headline_table(tested: Tested, known: bool = False) -> pd.DataFrame:
             rows[-1] = (*rows[-1][:2], accuracy.interval(list(tested.domains).index(next(iter(share)))), rows[-1][3])
         rows.insert(2, ("10th percentile", accuracy.tail, (np.nan, np.nan), tail_note(accuracy)))
     if not tested.zero_shot:  # in an unseen domain every pair is zero-shot
-        many, few = tested.shots
-        sizes = {"many": f"over {many}", "medium": f"{few + 1} to {many}", "few": f"1 to {few}", "zero": "no"}
-        for shot in SHOTS:
+        for shot, size in shot_sizes(*tested.shots).items():
             group = pairs[pairs["shot"] == shot]
             if len(group):
-                what = f"{len(group):,} with {sizes[shot]} training samples"
+                what = f"{len(group):,} with {size}"
                 own = accuracy.only((every["shot"] == shot).to_numpy().reshape(accuracy.totals.shape))
                 rows.append((f"{shot}-shot pairs", own.pair_average, own.interval("pair_average"), what))
     scaled = [(name, *(100 * value for value in (of, *ends)), what) for name, of, ends, what in rows]
