@@ -81,7 +81,7 @@ def fit(
     console = Console(markup=False, highlight=False)
     say_all(console, "note", fitted.notes)
     results, final = fitted.results, fitted.final
-    questions = Questions.of_runs(fitted.runs)
+    questions = Questions.of_runs([final] if final else fitted.runs)
     tables = [result_summary(results[0])] if len(results) == 1 else folds_summary(results)
     if (tested := Tested.of_results(results)).critical:
         tables.insert(0, critical_summary(tested, questions, title_of(tested)))

@@ -53,9 +53,9 @@ def write_page(run: Run) -> None:
     write_whole(run.path / "model_card.md", markdown.render(card.model_card(run, about, repeated)).encode())
 
 
-def write_folds_page(out: Path, runs: Sequence[Run]) -> None:
-    """Write OUT/report.html over the runs that leave out each domain or fold."""
-    html.save(folds_document(out, runs), out / "report.html")
+def write_folds_page(out: Path, runs: Sequence[Run], final: Run | None = None) -> None:
+    """Write OUT/report.html over the runs that leave out each domain or fold; `final` is the run on every sample."""
+    html.save(folds_document(out, runs, final), out / "report.html")
 
 
 def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()) -> Document:
@@ -89,11 +89,11 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
     return Document(card.title_of(result.spec), blocks)
 
 
-def folds_document(out: Path, runs: Sequence[Run]) -> Document:
+def folds_document(out: Path, runs: Sequence[Run], final: Run | None = None) -> Document:
     """The page over all folds, or over all unseen domains."""
     results = [run.result for run in runs]
     spec, tested, images = results[0].spec, Tested.of_results(results), len(results[0].input_shape) == 3
-    dg, questions = spec.unseen_domains, Questions.of_runs(runs)
+    dg, questions = spec.unseen_domains, Questions.of_runs([final] if final else runs)
     blocks = [
         *critical_blocks(tested, questions),
         Heading("Can I use it on a new domain?" if dg else "Can I use it?"),
