@@ -11,7 +11,7 @@ from crosstail.reports.document import html, markdown
 from crosstail.reports.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.reports.run import model_card as card
 from crosstail.reports.run import tables
-from crosstail.reports.run.certainty import certainty
+from crosstail.reports.run.certainty import all_figures, certainty
 from crosstail.reports.run.certainty_data import FILE as METRICS
 from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.charts import loss_chart, selection_chart
@@ -75,6 +75,7 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
         Heading("How was it made?", closed=True),
         *_notes([result]),
         *_metrics([result], tested),
+        *all_figures(result, about),
         *_training(result, run.records),
         *_data([result]),
         Heading("Limits", 3),
