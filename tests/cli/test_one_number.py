@@ -173,11 +173,10 @@ def test_of_folds_and_the_model_on_every_sample(crosstail, data, saved):
     shown = Shown()
     read_terminal(shown, "fit", done(crosstail, f"{FIT} --folds 3 --refit --critical c --out cv"))
     done(crosstail, "report cv/fold-1 cv/fold-2 cv/fold-3 --out report")
-    refit = [page for page in saved if "refit" in page]
-    for page in (*refit, list(saved)[list(saved).index(refit[0]) + 1], "cv/report.html", "report/index.html"):
-        # The final model's answers for the prevalence are those for half of the samples.
-        blocks = [b for b in saved[page] if page == "cv/report.html" or getattr(b, "header", [""])[0] != "site"]
-        read(shown, page, [b for b in blocks if page == "cv/report.html" or not isinstance(b, Cards)])
+    refit = next(page for page in saved if "refit" in page)
+    card = list(saved)[list(saved).index(refit) + 1]
+    for page in (refit, card, "cv/report.html", "report/index.html"):
+        read(shown, page, saved[page])
     shown.said = {name: found for name, found in shown.said.items() if "-shot" not in name}  # by other counts
     for k in (1, 2, 3):
         own = Shown()
@@ -187,7 +186,7 @@ def test_of_folds_and_the_model_on_every_sample(crosstail, data, saved):
     shown.one_each()
     assert len(shown.pages("pair average")[1]) == 4 and len(shown.pages("pair average")[0]) == 5
     assert all(len(shown.pages(f"fold {k}")[1]) == 2 for k in (1, 2, 3))
-    assert len(shown.pages("worst pair")[0]) == 5 and len(shown.pages("all, as they come: with option")[1]) == 2
+    assert len(shown.pages("worst pair")[0]) == 5 and len(shown.pages("all, as they come: with option")[1]) == 4
 
 
 def test_of_unseen_domains(crosstail, data, saved):
@@ -245,3 +244,17 @@ def test_what_must_not_be_missed_is_stored_and_comes_first_everywhere(crosstail,
     assert "--critical c" in Path("run/model_card.md").read_text()
     assert "--critical d: there are a, b, c" in refused(f"{FIT} --critical d --out new")
     assert not Path("new").exists()
+
+
+def test_of_the_model_that_follows_a_single_run(crosstail, data, saved):
+    """Its held-out samples are the run's, of which those for validation are not tested on."""
+    shown = Shown()
+    read_terminal(shown, "fit", done(crosstail, f"{FIT} --refit --out run"))
+    for page in ("run/report.html", "run/refit/report.html"):
+        blocks = saved[page]
+        read(shown, page, [block for block in blocks if getattr(block, "header", [""])[0] != "site"])
+    sizes = [block.note for block in saved["run/refit/report.html"] if getattr(block, "header", [""])[0] == "site"]
+    assert len(sizes) == 1 and "known for" not in sizes[0]
+    shown.said = {name: found for name, found in shown.said.items() if not re.search("-shot|as they come", name)}
+    shown.one_each()  # of what does not depend on the number of training samples
+    assert {page for page, *_ in shown.said["pair average"]} == {"fit", "run/report.html", "run/refit/report.html"}

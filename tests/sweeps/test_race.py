@@ -197,7 +197,7 @@ AHEAD = {
 }
 TEST = "On the test set it has 80.0 % (95 % interval 70.0 to 90.0)"
 CHEAPEST = (
-    "it is the cheapest of the {} methods that 620 validation samples cannot separate, of which {} is best (90.0 %)"
+    "it is the cheapest of the {} methods that 620 validation samples cannot separate, of which boda is best (90.0 %)"
 )
 
 

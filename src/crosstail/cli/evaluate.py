@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from rich.console import Console
 
 from crosstail.cli._checks import check_prior, known_source
-from crosstail.cli._next import say_all, say_next
+from crosstail.cli._next import say_all, say_predict
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SPLIT, Data, ReadOptions, options
 from crosstail.cli._verb import Json, Run, described, import_torch
 from crosstail.training.existing import existing_run
-from crosstail.workflows._output import require_page, unused_path
+from crosstail.workflows._output import require_page
 
 
 @described
@@ -68,7 +68,4 @@ def evaluate(
     if as_json:
         return
     console.print(f"The page is in {evaluated.page}.", soft_wrap=True)
-    if inputs := inputs_of(spec, dataset):
-        say_next(console, "predict", run, *inputs, "--out", unused_path("classes.csv"))
-    else:  # a benchmark has no files that one could predict
-        say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))
+    say_predict(console, run, inputs_of(spec, dataset))

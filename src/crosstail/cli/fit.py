@@ -9,11 +9,10 @@ from rich.console import Console
 
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
-from crosstail.cli._next import say_all, say_next
+from crosstail.cli._next import say_all, say_next, say_predict
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions, options
 from crosstail.cli._verb import Json, described, import_torch
-from crosstail.data.spec import READ
 from crosstail.training.spec import Accelerator
 from crosstail.workflows._output import unused_path
 
@@ -63,6 +62,7 @@ def fit(
     from crosstail.reports.run.summary import folds_summary, result_summary
     from crosstail.reports.run.tested import Tested
     from crosstail.reports.run.two_questions import Questions, summary
+    from crosstail.reports.run.verdict import FOLDS, wants_folds
     from crosstail.reports.wording import estimate_note
     from crosstail.training.devices import Devices, is_main_process, spare_compiler
     from crosstail.workflows.fit import fit
@@ -81,7 +81,7 @@ def fit(
     console = Console(markup=False, highlight=False)
     say_all(console, "note", fitted.notes)
     results, final = fitted.results, fitted.final
-    questions = Questions.of_runs(fitted.runs)
+    questions = Questions.of_runs([final] if final else fitted.runs)
     tables = [result_summary(results[0])] if len(results) == 1 else folds_summary(results)
     if (tested := Tested.of_results(results)).critical:
         tables.insert(0, critical_summary(tested, questions, title_of(tested)))
@@ -90,14 +90,16 @@ def fit(
         console.print(f"\n{final.path}: {estimate_note(final.result)} {stopped(final.result)}")
     console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)
     leaks = results[0].data.leaks
-    words = [*options_of(spec.with_group(leaks)), *words_of(critical=critical)]
-    words += ["--hparams", str(hparams)] if hparams else []
+    words: list[Any] = [*options_of(spec.with_group(leaks)), *words_of(critical=critical)]
+    words += ["--hparams", hparams] if hparams else []
     if leaks:
         say_next(console, "fit", spec.dataset, *words, *["--refit"] * refit, "--out", unused_path(str(out)))
     elif len(results) > 1 and final is None:  # the same again, and a final model
         say_next(console, "fit", spec.dataset, *words, "--refit", "--out", out)
-    elif final is None and any(any(row) for row in results[0].test.totals):
-        read = options_of(spec, only=READ)
-        say_next(console, "evaluate", out, spec.dataset, *read, "--split", "test")
-    elif (used := fitted.runs[0].dataset) and (inputs := inputs_of(spec, used)):
-        say_next(console, "predict", fitted.run.path, *inputs, "--out", unused_path("classes.csv"))
+    elif final is None and (why := wants_folds(results[0])):
+        console.print(why)
+        say_next(
+            console, "fit", spec.dataset, *words, "--folds", FOLDS, "--refit", "--out", unused_path(f"{out}-final")
+        )
+    elif used := fitted.runs[0].dataset:
+        say_predict(console, fitted.run.path, inputs_of(spec, used))

@@ -56,6 +56,8 @@ def predict(
     import_torch()
 
     from crosstail.prediction.decision import question_of
+    from crosstail.prediction.export import suggested_suffix
+    from crosstail.reports.run.command import export_words
     from crosstail.workflows.predict import NothingPredicted, predict
 
     console = Console(stderr=True, markup=False, highlight=False)
@@ -75,7 +77,7 @@ def predict(
         _show_prevalence(console, found.predictor, found.decision)
     if out is not None:
         console.print(f"{found.number} predictions in {out}")
-        say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))
+        say_next(console, *export_words(run, unused_path(f"model{suggested_suffix()}")))
 
 
 def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision") -> None:

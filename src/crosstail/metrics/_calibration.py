@@ -72,7 +72,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibrated(answers: Answers, given: Calibration) -> Answers:
-    """The answers with calibrated log probabilities, and those for the prevalence of training at every site.
+    """The answers with calibrated log probabilities, and those for the prevalence of training unless they have them.
 
     A model that is told the domain has a temperature for each.
     """
@@ -88,8 +88,9 @@ def _calibrated(answers: Answers, given: Calibration, site: NDArray[np.int64] | 
     p = given.probabilities(answers.log_p, site, answers.domains).astype(np.float64)
     with np.errstate(divide="ignore"):
         log_p = np.log(p)
-    decided = decided_by_prevalence(answers, given.prevalence)
-    return replace(decided, log_p=log_p, true=log_p[np.arange(len(answers)), answers.y])
+    decided = answers.by_prevalence is not None
+    answers = answers if decided else decided_by_prevalence(answers, given.prevalence)
+    return replace(answers, log_p=log_p, true=log_p[np.arange(len(answers)), answers.y])
 
 
 def decided_by_prevalence(answers: Answers, correction: Correction) -> Answers:

@@ -77,7 +77,7 @@ def export(
     """
     if format not in WRITERS:
         raise ValueError(f"unknown format {format!r}: there are {', '.join(WRITERS)}")
-    if format == "onnx" and not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
+    if format == "onnx" and not has_onnx():
         raise ValueError("--format onnx needs extra packages: pip install 'crosstail[export]'")
     _require_apart(run, out)
     if out.suffix.lower() != SUFFIXES[format]:
@@ -98,6 +98,16 @@ def export(
         check = _compare(predictor, domain, read(partial), dataset, progress)
     write_json(out.with_name(f"{out.name}.json"), _card(predictor, site, format, check))
     return check
+
+
+def has_onnx() -> bool:
+    """Whether the packages of the extra `export` are installed."""
+    return all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime")))
+
+
+def suggested_suffix() -> str:
+    """Of a file for other programs: ONNX where this installation can write it."""
+    return SUFFIXES["onnx" if has_onnx() else "torch"]
 
 
 def _require_apart(run: Path, out: Path) -> None:

@@ -126,7 +126,7 @@ def fit(
     runs = [train(one, place) for one, place in zip(specs, places, strict=True)]
     final = train(refit_spec([run.result for run in runs]), out / "refit", runs) if refit else None
     if len(runs) > 1 and is_main_process():
-        write_folds_page(out, runs)
+        write_folds_page(out, runs, final)
     return Fitted(out, runs, final, _notes(spec, runs))
 
 

@@ -110,6 +110,28 @@ def test_the_advice_names_pairs_and_complete_commands(make_result):
     ]
 
 
+def test_where_most_pairs_have_few_test_samples_the_advice_is_to_cross_validate(make_result):
+    few = [[100, 9], [4, 2]]
+    result = make_result([[95, 8], [4, 1]], totals=few, dataset="my data.csv")
+    assert "Collect test samples" not in advice(result)
+    text = " ".join(block.text for block in steps(result) if isinstance(block, Text))
+    assert "3 of 4 pairs have fewer than 10 test samples. Cross-validation tests every sample once" in text
+    refits = [words for words in commands(result) if "--refit" in words]
+    assert len(refits) == 1 and refits[0][-5:] == ["--folds", "5", "--refit", "--out", "run-final"]
+    assert commands(result)[0] == refits[0]
+    for other in ({"folds": 5, "fold": 1}, {"protocol": "dg", "unseen": "d1"}, {"stop_at": (9,)}):
+        assert "Collect test samples" in advice(make_result([[95, 8], [4, 1]], totals=few, **other))
+    half = make_result([[95, 80], [4, 1]], totals=[[100, 90], [4, 2]], dataset="my data.csv")
+    assert "d1 / c1 (2)" in advice(half) and not any("--folds" in words for words in commands(half))
+
+
+@pytest.mark.parametrize(("installed", "file"), [(True, "run.onnx"), (False, "run.pt2")])
+def test_a_model_is_exported_in_a_format_that_this_installation_writes(make_result, monkeypatch, installed, file):
+    monkeypatch.setattr("crosstail.prediction.export.has_onnx", lambda: installed)
+    (words,) = [words for words in commands(make_result(WEAK, totals=TOTALS)) if words[1] == "export"]
+    assert words[-1] == file and ("--format" in words) == (not installed)
+
+
 def test_a_group_that_leaks_comes_first_and_is_in_every_command_that_trains(make_result):
     result = make_result(WEAK, totals=TOTALS, dataset="m.csv", columns={"domain": "site"})
     leaking = msgspec.structs.replace(result, data=msgspec.structs.replace(result.data, leaks="patient id"))

@@ -9,6 +9,7 @@ from typing import Any
 
 from crosstail.data import DataSpec, DomainDataset, as_inputs
 from crosstail.data.spec import READ
+from crosstail.prediction.export import SUFFIXES
 from crosstail.training import RunSpec
 
 SPELLED = {"hparams": "--hp", "columns": "--column"}
@@ -65,6 +66,11 @@ def inputs_of(spec: DataSpec, dataset: DomainDataset) -> list[str]:
     root = dataset.kind.root(dataset.x)
     files = () if root is None else (root / name for name in dataset.names())
     return [str(file) for file in islice((file for file in files if file.is_file()), 1)]  # they may be in other files
+
+
+def export_words(run: Path, out: Path) -> list[str]:
+    """The words of an `export` to a file, whose suffix says in which format."""
+    return ["export", str(run), *["--format", "torch"] * (out.suffix == SUFFIXES["torch"]), "--out", str(out)]
 
 
 def _option(name: str, value: Any) -> Iterator[str]:

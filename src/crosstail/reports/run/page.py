@@ -11,7 +11,7 @@ from crosstail.reports.document import html, markdown
 from crosstail.reports.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.reports.run import model_card as card
 from crosstail.reports.run import tables
-from crosstail.reports.run.certainty import certainty
+from crosstail.reports.run.certainty import all_figures, certainty
 from crosstail.reports.run.certainty_data import FILE as METRICS
 from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.charts import loss_chart, selection_chart
@@ -53,9 +53,9 @@ def write_page(run: Run) -> None:
     write_whole(run.path / "model_card.md", markdown.render(card.model_card(run, about, repeated)).encode())
 
 
-def write_folds_page(out: Path, runs: Sequence[Run]) -> None:
-    """Write OUT/report.html over the runs that leave out each domain or fold."""
-    html.save(folds_document(out, runs), out / "report.html")
+def write_folds_page(out: Path, runs: Sequence[Run], final: Run | None = None) -> None:
+    """Write OUT/report.html over the runs that leave out each domain or fold; `final` is the run on every sample."""
+    html.save(folds_document(out, runs, final), out / "report.html")
 
 
 def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()) -> Document:
@@ -75,6 +75,7 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
         Heading("How was it made?", closed=True),
         *_notes([result]),
         *_metrics([result], tested),
+        *all_figures(result, about),
         *_training(result, run.records),
         *_data([result]),
         Heading("Limits", 3),
@@ -88,11 +89,11 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
     return Document(card.title_of(result.spec), blocks)
 
 
-def folds_document(out: Path, runs: Sequence[Run]) -> Document:
+def folds_document(out: Path, runs: Sequence[Run], final: Run | None = None) -> Document:
     """The page over all folds, or over all unseen domains."""
     results = [run.result for run in runs]
     spec, tested, images = results[0].spec, Tested.of_results(results), len(results[0].input_shape) == 3
-    dg, questions = spec.unseen_domains, Questions.of_runs(runs)
+    dg, questions = spec.unseen_domains, Questions.of_runs([final] if final else runs)
     blocks = [
         *critical_blocks(tested, questions),
         Heading("Can I use it on a new domain?" if dg else "Can I use it?"),

@@ -8,10 +8,11 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from crosstail.data import as_inputs
+from crosstail.data import as_inputs, protocols
 from crosstail.metrics import FEW_TESTS
+from crosstail.prediction.export import suggested_suffix
 from crosstail.reports.document.model import Block, Card, Cards, Code, Text, bullets
-from crosstail.reports.run.command import options, short_command, words
+from crosstail.reports.run.command import export_words, options, short_command, words
 from crosstail.reports.run.tables import headline_table
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.two_questions import Questions, card_of, question_blocks
@@ -19,6 +20,7 @@ from crosstail.reports.wording import estimate_note, has, interval, listing, num
 from crosstail.training.result import RunResult
 
 BAD, WEAK, GOOD = 50, 80, 90  # accuracy in %
+FOLDS = 5
 CARDS = {
     "pair average": "Average over pairs",
     "worst pair": "Worst pair",
@@ -124,20 +126,34 @@ def right(row: Any) -> str:
     return f"{row['hits']:,} of {row['tested']:,} right"
 
 
+def wants_folds(result: RunResult) -> str:
+    """Why to cross-validate: most of the pairs have few test samples; empty if not, or where it is impossible."""
+    spec = result.spec
+    tested = [number for row in result.test.totals for number in row if number]
+    few = sum(number < FEW_TESTS for number in tested)
+    if 2 * few <= len(tested) or spec.folds or spec.stop_at is not None or not protocols.find(spec.protocol).folds:
+        return ""
+    pairs = f"{few:,} of {several(len(tested), 'pair')} {has(few)} fewer than {FEW_TESTS} test samples"
+    return f"{pairs}. Cross-validation tests every sample once, and --refit trains the final model on all of them."
+
+
 def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[Block]:
     """What to collect and to test, and the commands for it."""
-    tested, spec = tested_pairs(of.pairs), results[0].spec
+    tested, spec, why = tested_pairs(of.pairs), results[0].spec, wants_folds(results[0])
     grouped = spec.with_group(results[0].data.leaks)  # for what is trained from here on
     critical = words(critical=results[0].critical)
-    advice = list(_collect(tested, counted=spec.unseen is None))
-    yield bullets(advice)
+    yield bullets(_collect(tested, counted=spec.unseen is None, folds=bool(why)))
+    if why:
+        yield Text(why)
+        final = replace(grouped, folds=FOLDS)
+        yield Code(short_command("fit", final, f"{out}-final", *critical, "--refit"))
     if len(results) == 1:
         if inputs := as_inputs(spec.dataset, spec.columns):
             yield Text("Use it: classify files, and find out when a person should look. Name your new files instead.")
             predict = ["crosstail", "predict", str(out), *inputs, *options(spec, only=["skip_broken"])]
             yield Code(shlex.join([*predict, "--coverage", "0.9", "--out", f"{out}.csv"]))
         yield Text("For other programs, write the model as one file.")
-        yield Code(shlex.join(["crosstail", "export", str(out), "--out", f"{out}.onnx"]))
+        yield Code(shlex.join(["crosstail", *export_words(out, Path(f"{out}{suggested_suffix()}"))]))
     if not spec.unseen_domains and spec.stop_at is None:
         if len(results[0].domains) > 1:
             yield Text("Find out what to expect on a new domain: leave out each domain in turn.")
@@ -145,12 +161,12 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
             yield Code(short_command("fit", unseen, f"{out}-dg", *critical))
         yield Text("See whether another method is better on these data.")
         yield Code(short_command("race", grouped, f"{out}-race"))
-    if spec.stop_at is None:
+    if spec.stop_at is None and not why:
         yield Text("Train the final model on every sample, and keep this accuracy as its estimate.")
         yield Code(short_command("fit", replace(grouped, unseen=None, fold=None), f"{out}-final", *critical, "--refit"))
 
 
-def _collect(tested: pd.DataFrame, counted: bool) -> Iterator[str]:
+def _collect(tested: pd.DataFrame, counted: bool, folds: bool) -> Iterator[str]:
     if tested.empty:
         yield "Collect test samples: without any, nothing is known about the model."
         return
@@ -161,6 +177,6 @@ def _collect(tested: pd.DataFrame, counted: bool) -> Iterator[str]:
         names = [f"{pair_name(row)}{own}" for row, own in zip(rows, samples, strict=True)]
         yield f"Collect training samples of the pairs that are clearly worse: {listing(names, 5)}."
     few = tested[tested["tested"] < FEW_TESTS].sort_values("tested", kind="stable")
-    if len(few):
+    if len(few) and not folds:
         names = [f"{pair_name(row)} ({row['tested']})" for row in few.to_dict("records")]
         yield f"Collect test samples of the pairs with fewer than {FEW_TESTS}: {listing(names, 5)}."
