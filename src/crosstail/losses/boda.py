@@ -9,9 +9,11 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from crosstail.losses import processes
 from crosstail.losses.contrast import Reduction, contrast
 from crosstail.losses.distances import Precision
 from crosstail.losses.statistics import Covariance, PairStatistics, require_number
@@ -147,6 +149,10 @@ class BoDALoss(nn.Module):
     `rescaled_boda_loss` instead; `pooled`, `negatives` and `validate` are as in `boda_loss`. A pair that no batch
     has shown yet is absent.
 
+    Where several processes train together (a process group is initialised), each one has the statistics, the loss and,
+    after its gradients are averaged, as by DistributedDataParallel, the step of the whole batch, whatever the number
+    of samples per process; `synchronise=False` uses its own samples only. Evaluation is not synchronised.
+
     >>> criterion = BoDALoss(2, 2, 8, counts=torch.tensor([[100, 5], [3, 80]]))
     >>> z = torch.randn(4, 8, requires_grad=True)
     >>> loss = criterion(z, torch.tensor([0, 1, 0, 1]), torch.tensor([0, 0, 1, 1]))
@@ -171,6 +177,7 @@ class BoDALoss(nn.Module):
         reduction: Reduction = "mean",
         pooled: bool = False,
         negatives: int = 0,
+        synchronise: bool = True,
         validate: bool = True,
     ) -> None:
         super().__init__()
@@ -194,16 +201,21 @@ class BoDALoss(nn.Module):
             "negatives": negatives,
             "validate": validate,
         }
-        self.window, self.validate = window, validate
+        self.window, self.synchronise, self.validate = window, synchronise, validate
         remembered = counts.clamp(1, window or 1).to(torch.float32) - 1
         momentum = remembered / (remembered + 1) if window else None
         self.statistics = PairStatistics(num_domains, num_classes, num_features, covariance, momentum=momentum)
 
     def forward(self, z: Tensor, y: Tensor, domain: Tensor) -> Tensor:
+        sizes: list[int] = []  # of the processes' batches, if there are several
+        each = self.options["reduction"] == "none"
+        if self.training and self.synchronise and processes.several():
+            sizes = processes.batch_sizes(z)
+            z, y, domain = (processes.gathered(values, sizes, averaged=not each) for values in (z, y, domain))
         if self.training and self.window:
             self.statistics.update(z, y, domain, validate=self.validate)
         known = self.statistics
-        return self.loss(
+        loss = self.loss(
             z,
             y,
             domain,
@@ -212,3 +224,4 @@ class BoDALoss(nn.Module):
             precision=None if known.covariance == "none" else known.precision(),
             **self.options,
         )
+        return torch.split(loss, sizes)[dist.get_rank()] if sizes and each else loss
