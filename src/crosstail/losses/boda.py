@@ -64,7 +64,7 @@ def boda_loss(
     `reduction="sum"` is the equation as printed; "mean" averages over the samples that have a positive, "positives"
     over all (sample, positive) combinations; "none" gives (B,), 0 where there is no positive. Shapes and dtypes are
     always checked; `validate=False` skips the checks of values (labels, domains, counts, non-finite features), and
-    then nothing is read back from the device.
+    then nothing is read back from the device. So do `torch.compile` and the transforms of `torch.func`.
 
     >>> z, y, domain = torch.zeros(1, 2), torch.tensor([0]), torch.tensor([0])
     >>> centroids = torch.tensor([[[0.0, 0.0], [3.0, 0.0]], [[0.0, 1.0], [0.0, 3.0]]])
@@ -89,7 +89,7 @@ def boda_loss(
         logits = [block.distance * (-1 / temperature) for block in found.blocks]
     positive = found.positive.to(logits[0].dtype)
     share = positive / positive.sum(1, keepdim=True).clamp_min(1)  # (B, D)
-    return found.reduce(found.losses(logits, logits, share), torch.ones_like(found.n_own), reduction)
+    return found.reduce(found.losses(logits, share), torch.ones_like(found.n_own), reduction)
 
 
 def rescaled_boda_loss(
@@ -130,12 +130,12 @@ def rescaled_boda_loss(
     if balanced:
         prior = nu * (n_pair / n_pair.max()).log()
         importance = found.mean(n_pair) / found.n_own
-    of_class = found.blocks[-1].pick(prior).expand_as(logits[-1]).gather(1, found.columns)
-    share = torch.where(found.positive, of_class, -torch.inf).softmax(1)
+    share = torch.where(found.positive, found.of_class(prior), -torch.inf).softmax(1)
     share = torch.where(found.positive, share, 0.0)  # (B, D), adds up to 1 where there is a positive
     centred = prior - found.mean(prior.exp()).log()
     push = [each + block.pick(centred) for each, block in zip(logits, found.blocks, strict=True)]
-    losses = found.losses(logits, push, share)
+    counted = torch.where(found.positive, found.of_class(centred), 0.0)  # in the denominator only
+    losses = found.losses(push, share) + (share * counted).sum(1)
     return found.reduce(losses * importance, importance, reduction)
 
 
