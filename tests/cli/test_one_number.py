@@ -229,6 +229,21 @@ def test_of_a_race(crosstail, data, saved, monkeypatch):
     assert len(shown.pages("worst domain")[0]) == 3
 
 
+def test_of_a_race_for_samples_as_they_come(crosstail, data, saved, monkeypatch):
+    monkeypatch.setattr(_launcher, "launcher", lambda name, store, resources: Inline(store, resources))
+    words = "--trials 1 --seeds 1 --steps 4 --batch-size 4 --select-on as_they_come"
+    done(crosstail, f"race v.npz --algorithm erm --algorithm crt {words} --out race")
+    done(crosstail, "evaluate race/best v.npz --split test --out best.html")
+    come, name = Shown(), "all, as they come: with option"
+    read(come, "race", saved["race/report.html"], method=json.loads(Path("race/race.json").read_text())["use"])
+    read(come, "evaluate", saved["best.html"])
+    come.said[name] += come.said.pop("pair average")[:1]  # what a race calls test
+    assert come.said[name][-1][0] == "race"
+    come.said = {name: come.said[name]}
+    come.one_each()
+    assert come.pages(name) == ({"race", "evaluate"}, {"race", "evaluate"})
+
+
 def test_what_must_not_be_missed_is_stored_and_comes_first_everywhere(crosstail, refused, data, saved):
     key = json.loads(done(crosstail, f"{FIT} --out run --json"))
     assert "critical" not in key  # nor is it in the spec, which identifies the run
