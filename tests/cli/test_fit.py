@@ -131,7 +131,7 @@ def test_every_option_is_in_the_spec(crosstail, asked):
 
 
 def test_defaults_are_those_of_the_data_sheet(crosstail, asked):
-    assert crosstail("fit digits --out run --json").code == 0
+    crosstail("fit digits --out run --json").ok()
     assert asked == [resolve(RunSpec(dataset="digits"))]
     assert (asked[0].backbone, asked[0].steps, asked[0].batch_size) == ("small_cnn", 1000, 24)
 
@@ -214,11 +214,11 @@ def test_an_option_that_is_missing_or_unknown_has_exit_code_2(crosstail):
 def test_a_mistake_can_be_corrected_in_the_same_folder(crosstail, vectors):
     assert crosstail(f"fit {vectors} --out run {SHORT} --hp nu=much").code == 2
     assert crosstail(f"fit {vectors} --out run {SHORT.replace('boda', 'bodda')}").code == 2
-    assert crosstail(f"fit {vectors} --out run {SHORT}").code == 0
+    crosstail(f"fit {vectors} --out run {SHORT}").ok()
 
 
 def test_a_folder_with_another_run_is_refused(crosstail, vectors):
-    assert crosstail(f"fit {vectors} --out run {SHORT}").code == 0
+    crosstail(f"fit {vectors} --out run {SHORT}").ok()
     done = crosstail(f"fit {vectors} --out run {SHORT} --seed 1 --second-stage retrain")
     assert done.code == 2 and len(done.err.splitlines()) <= 2
     assert "second_stage" in done.err and "seed" in done.err
@@ -284,7 +284,7 @@ def test_the_installed_program_answers(tmp_path):
 
 
 def test_a_trace_is_kept_where_it_is_asked_for_from_the_start(crosstail, vectors, full_page):
-    assert crosstail(f"fit {vectors} {SHORT} --out plain").code == 0
+    crosstail(f"fit {vectors} {SHORT} --out plain").ok()
     done = crosstail(f"fit {vectors} {SHORT} --out plain --trace")
     assert done.code == 0 and "--trace" in done.out
     done = crosstail(f"fit {vectors} {SHORT} --out traced --trace")

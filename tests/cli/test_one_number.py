@@ -132,8 +132,7 @@ def data(tmp_path):
 
 
 def done(crosstail, words):
-    found = crosstail(words)
-    assert found.code == 0, found.err
+    found = crosstail(words).ok()
     return found.out
 
 
