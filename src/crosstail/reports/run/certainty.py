@@ -46,7 +46,9 @@ def all_figures(result: RunResult, about: Certainty | None) -> Iterator[Block]:
     yield Heading("Metrics of the probabilities", 3)
     rows = _reliability(result, about)
     header = ["domain", *RELIABILITY]
-    yield Table(header=header, rows=rows, note=RELIABILITY_NOTE, emphasised={(len(rows) - 1, j) for j in range(len(header))})
+    yield Table(
+        header=header, rows=rows, note=RELIABILITY_NOTE, emphasised={(len(rows) - 1, j) for j in range(len(header))}
+    )
     yield from _classes(about.metrics)
 
 
