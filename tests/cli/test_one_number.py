@@ -6,6 +6,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from crosstail.reports.document import html, markdown
@@ -157,6 +158,11 @@ def test_of_a_run(crosstail, data, saved):
     for page, blocks in saved.items():
         if page not in other:
             read(shown, page, blocks)
+    table = pd.read_csv("run/metrics.csv")
+    for row in table[table["class"].isna()].fillna("all").to_dict("records"):
+        shown.add("metrics.csv", f"{row['domain']}, as they come: with option", f"{100 * row['as_they_come']:.1f}")
+        if row["domain"] != "all":
+            shown.add("metrics.csv", row["domain"], f"{100 * row['balanced_accuracy']:.1f}")
     shown.one_each()
     every, with_ends = shown.pages("pair average")
     assert len(every) == 7 and len(with_ends) == 5  # a comparison and the table of a report have no intervals
@@ -165,7 +171,7 @@ def test_of_a_run(crosstail, data, saved):
         assert len(shown.pages(name)[1]) == 3 and len(shown.pages(name)[0]) >= 5
         assert len(shown.pages(f"{name} / c")[1]) == 3
         assert len(shown.pages(f"{name}, as they come: with option")[1]) == 3
-    assert len(shown.pages("all, as they come: with option")[0]) == 6
+    assert len(shown.pages("all, as they come: with option")[0]) == 7
     assert len(shown.pages("average over domains")[0]) == 6
 
 

@@ -44,11 +44,9 @@ def all_figures(result: RunResult, about: Certainty | None) -> Iterator[Block]:
     if about is None:
         return
     yield Heading("Metrics of the probabilities", 3)
-    rows = _reliability(result, about)
-    header = ["domain", *RELIABILITY]
-    yield Table(
-        header=header, rows=rows, note=RELIABILITY_NOTE, emphasised={(len(rows) - 1, j) for j in range(len(header))}
-    )
+    rows, header = _reliability(result, about), ["domain", *RELIABILITY]
+    last = {(len(rows) - 1, j) for j in range(len(header))}
+    yield Table(header=header, rows=rows, note=RELIABILITY_NOTE, emphasised=last)
     yield from _classes(about.metrics)
 
 
