@@ -1,5 +1,3 @@
-"""crosstail compare on two real small runs."""
-
 import json
 from pathlib import Path
 

@@ -70,8 +70,14 @@ def fit(
     if not compiled:
         spare_compiler()
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
-    with progress_bar(Console(stderr=True)) as progress:
-        how: dict[str, Any] = {"hparams": hparams, "critical": critical, "refit": refit, "log": log}
+    early, told = Console(stderr=True), list[str]()
+
+    def tell(note: str) -> None:
+        say_all(early, "note", [note])
+        told.append(note)
+
+    how: dict[str, Any] = {"hparams": hparams, "critical": critical, "refit": refit, "log": log, "tell": tell}
+    with progress_bar(early) as progress:
         fitted = fit(spec, out, **how, devices=machine, progress=progress)
     if not is_main_process():
         return
@@ -79,7 +85,7 @@ def fit(
         print(msgspec.json.encode(fitted.to_json()).decode())
         return
     console = Console(markup=False, highlight=False)
-    say_all(console, "note", fitted.notes)
+    say_all(console, "note", (note for note in fitted.notes if note not in told))
     results, final = fitted.results, fitted.final
     questions = Questions.of_runs([final] if final else fitted.runs)
     tables = [result_summary(results[0])] if len(results) == 1 else folds_summary(results)

@@ -196,8 +196,8 @@ def _charts(results: Results, data: str) -> Iterator[Block]:
     models = transfer_table(of_data)
     if len(models):
         yield Heading("Transferability", 3)
-    if len(models) > 2:
-        yield charts.separation_chart(f"separation-{name}", data, models, listed)
+    if chart := charts.separation_chart(f"separation-{name}", data, models):
+        yield chart
     if len(models):
         yield charts.transfer_chart(f"transferability-{name}", data, transfer_table(of_data[of_data["chosen"]]))
 
