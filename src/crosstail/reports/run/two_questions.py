@@ -111,7 +111,7 @@ def sentence_of(found: Questions) -> str:
 def summary(found: Questions) -> Table:
     """Two answers to two questions, for the terminal."""
     ((_, cells),) = found.rows(sites=False)
-    answers = ["crosstail predict", f"with {found.option}"]
+    answers = ["default answers", f"with {found.option}"]
     rows = [[name, *map(_cell, cells[i : i + 2])] for name, i in zip(answers, (0, 2), strict=True)]
     title = "Two questions: % right with 95 % interval"
     return Table(title=title, header=["", ALIKE, COME], rows=rows, emphasised={(0, 1), (1, 2)}, note=found.meaning)
