@@ -24,7 +24,7 @@ from studies.result_options import result_options
 import crosstail
 from crosstail import RunSpec
 from crosstail.data import DataSpec
-from crosstail.metrics import wilson
+from crosstail.metrics import PairAccuracy, wilson
 from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.suspects import suspect_table
 
@@ -162,22 +162,20 @@ def check(mess: Mess, out: Path) -> dict[str, Promise]:
     run, test = fitted.run, fitted.run.test
     assert test is not None
     result = crosstail.evaluate(out / "run", DataSpec(dataset=str(mess.held)))
-    promised, held = test.value(), result.found.answers.value()
-    low, high = promised.interval("pair_average") or (0.0, 1.0)
-    found["pair average, %"] = Promise(
-        f"{_percent(promised.pair_average)} ({_percent(low)} to {_percent(high)})",
-        _percent(held.pair_average),
-        low <= (held.pair_average or 0.0) <= high,
-    )
+    answers = result.found.answers
+    assert (list(test.domains), list(test.classes)) == (list(answers.domains), list(answers.classes))
+    promised = PairAccuracy.of(test)
+    found["pair average, %"] = _same(promised, PairAccuracy.of(answers).only(promised.totals > 0))
     about, sets = Certainty.of(run), result.found.sets
     assert about is not None and about.sets is not None and sets is not None
-    said, true = by_pair(about.sets), by_pair(sets)
-    inside, n = int(sets["inside"].sum()), len(sets)
+    said, true = about.sets, sets
+    inside = int(true["inside"].sum())
     found["sets with the true class, %"] = Promise(
-        f"≥ {_percent(COVERAGE)}", _percent(true["inside"]), wilson(inside, n)[1] >= COVERAGE
+        f"≥ {_percent(COVERAGE)}", _percent(inside / len(true)), wilson(inside, len(true))[1] >= COVERAGE
     )
-    found["to review, %"] = Promise(_percent(said["review"]), _percent(true["review"]), True)
-    found["right without review, %"] = Promise(_percent(said["right"]), _percent(true["right"]), True)
+    found["to review, %"] = _same(*(over_pairs(part, part["size"] != 1) for part in (said, true)))
+    alone = [part[part["size"] == 1] for part in (said, true)]
+    found["right without review, %"] = _same(*(over_pairs(part, part["inside"]) for part in alone))
     suspects = suspect_table(run)
     planted = {str(photo.relative_to(mess.folder)) for photo in mess.flipped}
     hit = sum(sample in planted for sample in suspects["sample"])
@@ -185,11 +183,23 @@ def check(mess: Mess, out: Path) -> dict[str, Promise]:
     return found
 
 
-def by_pair(sets: pd.DataFrame) -> dict[str, float]:
-    """Means over pairs: sets with the true class, sets to review, and right answers of those that need none."""
-    table = sets.assign(review=sets["size"] != 1, right=sets["inside"].where(sets["size"] == 1).astype(float))
-    means = table.groupby(["domain", "class"])[["inside", "review", "right"]].mean().mean()
-    return {name: float(means[name]) for name in means.index}
+def over_pairs(table: pd.DataFrame, hit: "pd.Series[bool]") -> PairAccuracy:
+    """How often something is so, by pair."""
+    shape = table["domain"].max() + 1, table["class"].max() + 1
+    hits, totals = np.zeros((2, *shape), np.int64)
+    np.add.at(totals, (table["domain"], table["class"]), 1)
+    np.add.at(hits, (table["domain"], table["class"]), hit.astype(int))
+    return PairAccuracy(hits, totals)
+
+
+def _same(said: PairAccuracy, true: PairAccuracy) -> Promise:
+    """Means over pairs, which are the same if their intervals have something in common."""
+    first, second = (part.interval("pair_average") or (0.0, 1.0) for part in (said, true))
+    shown = (
+        f"{_percent(part.pair_average)} ({_percent(low)} to {_percent(high)})"
+        for part, (low, high) in ((said, first), (true, second))
+    )
+    return Promise(*shown, kept=first[0] <= second[1] and second[0] <= first[1])
 
 
 def _count(said: int, true: int) -> Promise:

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import log_softmax
 from tests.metrics.answered import answered
 
-from crosstail.metrics import Answers, PairAccuracy, find, value_on
+from crosstail.metrics import Answers, PairAccuracy, find, group_metrics, value_on
 from crosstail.metrics._calibration import Calibration, calibrate, calibrated
 from crosstail.metrics.as_they_come import by_prevalence
 
@@ -91,6 +91,17 @@ def test_a_model_that_is_told_the_domain_answers_so():
     answers = drawn(0)
     told = replace(answers, by_prevalence=answers.y)
     assert value_on(replace(answers, informed=told), "as_they_come") == 1.0
+
+
+def test_in_the_table_of_all_groups_all_samples_and_classes_are_means_over_pairs():
+    said = replace(drawn(0), by_prevalence=np.random.default_rng(1).integers(0, 3, 6 * 40))
+    recall, _, overall = by_hand(said, said.by_prevalence)
+    table = group_metrics(said)
+    rows = table[table["domain"].isna()].fillna({"class": "all"}).set_index("class")["as_they_come"]
+    assert rows["all"] == pytest.approx(overall)
+    for c in range(3):
+        n = COUNTS[:, c]
+        assert rows[str(c)] == pytest.approx(sum(n[d] * recall.get((d, c), 0) for d in range(2)) / n.sum())
 
 
 def test_the_answers_go_along_with_their_samples():

@@ -16,6 +16,7 @@ from crosstail.metrics import PairAccuracy
 from crosstail.metrics._calibration import calibrated
 from crosstail.storage import only_process, write_json
 from crosstail.testing import save_separable
+from crosstail.testing.easy_data import changed
 from crosstail.training import RunSpec, loop, second_stage
 from crosstail.training.devices import OneDevice
 from crosstail.training.evaluation import graph_of, split_answers
@@ -202,10 +203,9 @@ def test_evaluations_are_spread_evenly_and_include_start_and_end(dataset, tmp_pa
 def test_without_validation_samples_the_last_evaluation_counts(tmp_path):
     """Nothing to select by; the untrained model of step 0 would be the worst choice."""
     save_separable(tmp_path / "v.npz")
-    with np.load(tmp_path / "v.npz") as file:
-        arrays = dict(file)
-    keep = arrays["split"] != "val"
-    np.savez(tmp_path / "v.npz", **{name: values[keep] for name, values in arrays.items()})
+    with changed(tmp_path / "v.npz") as arrays:
+        keep = arrays["split"] != "val"
+        arrays |= {name: values[keep] for name, values in arrays.items()}
     result = train_run(make(str(tmp_path / "v.npz")), tmp_path / "run").result
     assert result.validation.pair_average is None and result.selected_step == 20
 

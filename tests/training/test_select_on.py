@@ -12,6 +12,7 @@ from crosstail.metrics import criteria, find, value_on
 from crosstail.second_stages._choice import first_best
 from crosstail.second_stages._stage import Features
 from crosstail.testing import save_separable
+from crosstail.testing.easy_data import changed
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.resolve import resolve
@@ -25,11 +26,9 @@ def spec(tmp_path_factory):
     """A run whose validation set lacks a pair, and whose metrics go up and down."""
     path = tmp_path_factory.mktemp("data") / "vectors.npz"
     save_separable(path, [[30, 8, 2], [0, 9, 25]])
-    with np.load(path) as stored:
-        content = dict(stored)
-    content["x"] = content["x"] + np.random.default_rng(0).normal(size=content["x"].shape).astype(np.float32)
-    content["split"][(content["split"] == "val") & (content["domain"] == 0) & (content["y"] == 2)] = "train"
-    np.savez(path, **content)
+    with changed(path) as content:
+        content["x"] = content["x"] + np.random.default_rng(0).normal(size=content["x"].shape).astype(np.float32)
+        content["split"][(content["split"] == "val") & (content["domain"] == 0) & (content["y"] == 2)] = "train"
     return RunSpec(dataset=str(path), algorithm="erm", width=4, steps=24, batch_size=4, evaluations=12)
 
 

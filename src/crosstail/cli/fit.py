@@ -25,6 +25,7 @@ def fit(
     out: Path,
     options: Annotated[RunOptions, options()] = RunOptions(),  # noqa: B008 - immutable
     hparams: Path | None = None,
+    critical: tuple[str, ...] = (),
     accelerator: Accelerator = "auto",
     devices: int = 1,
     nodes: int = 1,
@@ -38,6 +39,7 @@ def fit(
 
     Args:
         hparams: Hyperparameters from a file that `crosstail select` wrote; --hp overrides them.
+        critical: A class that must not be missed, such as mel: pages show its recall at each site first; repeatable.
         accelerator: cpu, cuda, mps, or auto for the best available.
         devices: Number of processes per machine that share every batch, one device each.
         nodes: Number of machines; start the command on each with torchrun or srun.
@@ -54,8 +56,11 @@ def fit(
     from crosstail.reports.document import terminal
     from crosstail.reports.run.command import inputs_of
     from crosstail.reports.run.command import options as options_of
+    from crosstail.reports.run.command import words as words_of
+    from crosstail.reports.run.critical import critical_summary, title_of
     from crosstail.reports.run.how_trained import stopped
     from crosstail.reports.run.summary import folds_summary, result_summary
+    from crosstail.reports.run.tested import Tested
     from crosstail.reports.run.two_questions import Questions, summary
     from crosstail.reports.run.verdict import FOLDS, wants_folds
     from crosstail.reports.wording import estimate_note
@@ -74,8 +79,8 @@ def fit(
                 say_all(early, "note", told[-1:])
             shown(what, done, total)
 
-        how: dict[str, Any] = {"hparams": hparams, "refit": refit, "devices": machine, "log": log}
-        fitted = fit(spec, out, **how, progress=progress, tell=untold.append)
+        how: dict[str, Any] = {"hparams": hparams, "critical": critical, "refit": refit, "log": log}
+        fitted = fit(spec, out, **how, devices=machine, progress=progress, tell=untold.append)
     if not is_main_process():
         return
     if as_json:
@@ -84,14 +89,17 @@ def fit(
     console = Console(markup=False, highlight=False)
     say_all(console, "note", (note for note in fitted.notes if note not in told))
     results, final = fitted.results, fitted.final
-    questions = Questions.of_runs(fitted.runs)
+    questions = Questions.of_runs([final] if final else fitted.runs)
     tables = [result_summary(results[0])] if len(results) == 1 else folds_summary(results)
+    if (tested := Tested.of_results(results)).critical:
+        tables.insert(0, critical_summary(tested, questions, title_of(tested)))
     terminal.show([*tables, *([summary(questions)] if questions else [])], console)
     if final is not None:
         console.print(f"\n{final.path}: {estimate_note(final.result)} {stopped(final.result)}")
     console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)
     leaks = results[0].data.leaks
-    words: list[Any] = [*options_of(spec.with_group(leaks)), *(["--hparams", hparams] if hparams else [])]
+    words: list[Any] = [*options_of(spec.with_group(leaks)), *words_of(critical=critical)]
+    words += ["--hparams", hparams] if hparams else []
     if leaks:
         say_next(console, "fit", spec.dataset, *words, *["--refit"] * refit, "--out", unused_path(str(out)))
     elif len(results) > 1 and final is None:  # the same again, and a final model

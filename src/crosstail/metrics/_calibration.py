@@ -21,6 +21,7 @@ MOST_CLASSES = 1_000  # with more, hardly any has enough samples to estimate its
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
 DRAWS = 40
+CHUNK = 8192  # samples at a time, where only their answers are kept
 Sharpness = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 
 
@@ -72,7 +73,7 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibrated(answers: Answers, given: Calibration) -> Answers:
-    """The answers with calibrated log probabilities, and those for the prevalence of training at every site.
+    """The answers with calibrated log probabilities, and those for the prevalence of training unless they have them.
 
     A model that is told the domain has a temperature for each.
     """
@@ -88,15 +89,19 @@ def _calibrated(answers: Answers, given: Calibration, site: NDArray[np.int64] | 
     p = given.probabilities(answers.log_p, site, answers.domains).astype(np.float64)
     with np.errstate(divide="ignore"):
         log_p = np.log(p)
-    decided = decided_by_prevalence(answers, given.prevalence)
-    return replace(decided, log_p=log_p, true=log_p[np.arange(len(answers)), answers.y])
+    decided = answers.by_prevalence is not None
+    answers = answers if decided else decided_by_prevalence(answers, given.prevalence)
+    return replace(answers, log_p=log_p, true=log_p[np.arange(len(answers)), answers.y])
 
 
 def decided_by_prevalence(answers: Answers, correction: Correction) -> Answers:
     """The answers with those for the prevalence of training at the site of each sample, from raw log probabilities."""
     assert answers.log_p is not None
-    p = with_prior(correction(answers.log_p), training_shares(answers.counts)[answers.domain])
-    return replace(answers, by_prevalence=p.argmax(1))
+    shares, said = training_shares(answers.counts), np.empty(len(answers), np.int64)
+    for start in range(0, len(answers), CHUNK):
+        rows = slice(start, start + CHUNK)
+        said[rows] = with_prior(correction(answers.log_p[rows]), shares[answers.domain[rows]]).argmax(1)
+    return replace(answers, by_prevalence=said)
 
 
 def fit_prevalence(answers: Answers) -> Correction:

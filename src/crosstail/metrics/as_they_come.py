@@ -44,5 +44,6 @@ METRIC = Metric(
     label="accuracy as they come",
     of=lambda answers: PairAccuracy.of(by_prevalence(answers)).weighted(answers.counts),
     by_sample=sampled,
+    frequent=True,
     prepared=corrected,
 )

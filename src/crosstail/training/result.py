@@ -163,6 +163,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     raw: RawWeights | None = None
     estimate: SplitAccuracy | None = None
     """After --refit: the pooled test accuracy of the runs before it, because no sample is left to test the model on."""
+    critical: list[str] = []
+    """Classes that must not be missed, whose recall pages show first."""
     known: KnownDomain | None = None
     """If the model uses the domain and was trained on several. All other accuracies are without knowing the domain."""
 
@@ -277,17 +279,6 @@ def pooled_accuracy(results: Sequence[RunResult], counts: NDArray[np.int64], kno
 def mean_counts(results: Sequence[RunResult]) -> NDArray[np.int64]:
     """Training samples per pair, averaged over runs and rounded."""
     return np.rint(np.mean([result.counts for result in results], axis=0)).astype(np.int64)
-
-
-def counted_steps(records: Sequence[Evaluation]) -> list[int]:
-    """The number of steps of all stages up to each evaluation."""
-    first = max((record.step for record in records if record.stage == 1), default=0)
-    return [record.step + (record.stage - 1) * first for record in records]
-
-
-def has_learnt(record: Evaluation, records: Sequence[Evaluation]) -> bool:
-    """Whether an evaluation is of a trained or fitted model: not the first of a stage that has steps."""
-    return record.step > 0 or (record.stage == 2 and sum(other.stage == 2 for other in records) == 1)
 
 
 def selection_score(of: SplitAccuracy, on: str) -> float | None:

@@ -1,12 +1,14 @@
 """What the page of a run says first, and what it advises, against hand-made results."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from crosstail.reports.document.model import Cards, Code, Items, Text
+from crosstail.reports.run.critical import critical_blocks, critical_summary
 from crosstail.reports.run.tested import Tested as Shown
 from crosstail.reports.run.verdict import next_steps, tone, usable
 
@@ -43,7 +45,32 @@ def test_the_answer_names_pairs_that_are_clearly_worse(make_result):
 
 def test_one_wrong_answer_of_two_is_no_clear_failure(make_result):
     text, _ = first([make_result([[95, 96], [94, 1]], totals=TOTALS)])
-    assert "No pair is clearly worse" in text and "d1 / c1 with 1 of 2 right" in text
+    assert "No pair is lower than the average by more than chance explains" in text
+    assert "The lowest: d1 / c1 has 1 of 2 right (95 % interval 9.5 to 90.5)" in text
+
+
+def test_what_is_low_is_said_where_the_average_is_no_better(make_result):
+    """A third is found in every pair: none is worse than the average, and all are bad."""
+    text, _ = first([make_result([[33, 33], [33, 23]], totals=[[100, 100], [100, 68]])])
+    assert "No pair is lower than the average" in text and "Guessing among the 2 classes would be better in 4" in text
+    assert "Fewer than half of the answers are right in 4 pairs (in 4, the whole interval says so)" in text
+    assert "d0 / c0 has 33 of 100 right (95 % interval 24.6 to 42.7)" in text
+    guessed, _ = first([make_result([[90, 90], [90, 10]], totals=[[100, 100], [100, 100]])])
+    assert "Guessing among the 2 classes would be better in 1 pair." in guessed
+
+
+def test_what_must_not_be_missed_comes_first(make_result):
+    """The recall of the class in every domain that has test samples of it."""
+    result = make_result([[90, 30], [80, 0]], totals=[[100, 60], [100, 0]], known=[[90, 45], [80, 0]])
+    tested = Shown.of_results([msgspec.structs.replace(result, critical=["c1"])])
+    heading, table = critical_blocks(tested)
+    assert heading.text == "What must not be missed: c1"
+    assert table.header == ["site", "found", "recall, %", "95 % interval", "domain known, %"]
+    assert table.rows == [["d0", "30 of 60", "50.0", "37.7 to 62.3", "75.0"]]
+    both = critical_summary(replace(tested, critical=["c1", "c0"]))
+    assert [row[0] for row in both.rows] == ["c1, d0", "c0, d0", "c0, d1"]
+    assert "no test samples of c9" in critical_summary(replace(tested, critical=["c9"])).note
+    assert list(critical_blocks(Shown.of_results([result]))) == []
 
 
 def test_what_is_not_known_is_said(make_result):

@@ -137,9 +137,7 @@ def averages(run: MethodRun) -> dict[str, Weighting]:
     """
     if run.dg and run.metric == DEFAULT:
         return {"accuracy": "average", "class mean": "class_mean"}
-    weights = None if run.metric == DEFAULT else run.pairs.weights
-    alike = weights is None or bool((weights == weights.flat[0]).all())
-    return {"pair average" if alike else "mean": "pair_average", "average": "average"}
+    return {"mean" if find(run.metric).frequent else "pair average": "pair_average", "average": "average"}
 
 
 def class_mean(values: PairValues) -> float | None:

@@ -14,6 +14,7 @@ from crosstail.reports.compare.method_runs import MethodRun, method_runs
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.label_table import label_table
 from crosstail.reports.wording import TRACKS
+from crosstail.training.run import Run
 
 BY_CLASS = "balanced_accuracy"  # in which a domain has the mean over its classes
 
@@ -45,6 +46,8 @@ class Comparison:
     """One row per tested pair: domain, class, count, tested, accuracies and difference in %, its interval, p-values.
 
     `adjusted` is p, corrected for the number of pairs."""
+    critical: Sequence[str] = ()
+    """Classes that must not be missed, as one of the runs says."""
 
     @property
     def sure(self) -> pd.DataFrame:
@@ -83,7 +86,8 @@ def compare(first: Path, second: Path) -> Comparison:
     if names[0] == names[1]:
         names = str(first), str(second)
     equal = bool((one.predicted == other.predicted).all())
-    return Comparison(names, run.data, len(one), equal, metrics, _pairs(run, one, other))
+    critical = dict.fromkeys(name for of in runs for name in Run(of.runs[0].folder).result.critical)
+    return Comparison(names, run.data, len(one), equal, metrics, _pairs(run, one, other), list(critical))
 
 
 def _run(place: Path) -> MethodRun:

@@ -1,7 +1,7 @@
 """The command line that repeats a run, derived from the fields of its spec."""
 
 import shlex
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
@@ -16,14 +16,14 @@ SPELLED = {"hparams": "--hp", "columns": "--column"}
 NEGATIVE = {"freeze": "--finetune", "augment": "--no-augment"}
 
 
-def command(spec: RunSpec, out: Path) -> str:
+def command(spec: RunSpec, out: Path, critical: Sequence[str] = ()) -> str:
     """The command line of a run, with every option whose default may change.
 
     >>> command(RunSpec(dataset="my photos", algorithm="boda", hparams={"lr": 0.01}), Path("run"))[:66]
     "crosstail fit 'my photos' --algorithm boda --protocol mdlt --data-"
     """
     options = words(**{field.name: getattr(spec, field.name) for field in fields(spec) if field.name != "dataset"})
-    return shlex.join(["crosstail", "fit", spec.dataset, *options, "--out", str(out)])
+    return shlex.join(["crosstail", "fit", spec.dataset, *options, *words(critical=critical), "--out", str(out)])
 
 
 def short_command(verb: str, spec: RunSpec, out: str, *flags: str) -> str:

@@ -38,9 +38,14 @@ class Questions:
         """Of a run, or of one for each fold; None unless it is calibrated and tested on domains it was trained on."""
         parts: list[Answers] = []
         for run in runs:
-            if run.held_out is None or run.calibration is None or not run.calibration.samples:
+            known = run.held_out is not None and run.calibration is not None and run.calibration.samples
+            if not known or run.result.spec.unseen_domains:
                 return None
-            parts.append(by_prevalence(calibrated(run.held_out.test, run.calibration)))
+            assert run.held_out is not None and run.calibration is not None
+            # After folds, the samples of every other one stand in for validation samples; all were held out.
+            folds = run.result.estimate is not None and run.result.spec.folds is not None
+            kept = run.held_out.every if folds else run.held_out.test
+            parts.append(by_prevalence(calibrated(kept, run.calibration)))
         results = [run.result for run in runs]
         informed = PairAccuracy.of(Answers.pooled(parts))
         found = cls(results[0].domains, pooled(results), informed, mean_counts(results).astype(np.float64))
@@ -97,9 +102,9 @@ def sentence_of(found: Questions) -> str:
     (_, (alike, come, informed_alike, informed)) = next(found.rows(sites=False))
     return (
         f"If every pair is equally important, {percent(alike[0])} % of the default answers are right. Of samples as "
-        f"they come, where frequent pairs count more, it is {_cell(come)} %. With `{found.option}`, answers take into "
-        f"account how frequent each class is at the site: {_cell(informed)} % are right as they come, and "
-        f"{percent(informed_alike[0])} % if every pair is equally important."
+        f"they come, where frequent pairs count more, {percent(come[0])} % are. With `{found.option}`, answers take "
+        f"into account how frequent each class is at the site: then {percent(informed[0])} % are right as they come, "
+        f"but {percent(informed_alike[0])} % if every pair is equally important."
     )
 
 

@@ -12,7 +12,7 @@ from crosstail.data import as_inputs, protocols
 from crosstail.metrics import FEW_TESTS
 from crosstail.prediction.export import suggested_suffix
 from crosstail.reports.document.model import Block, Card, Cards, Code, Text, bullets
-from crosstail.reports.run.command import export_words, options, short_command
+from crosstail.reports.run.command import export_words, options, short_command, words
 from crosstail.reports.run.tables import headline_table
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.two_questions import Questions, card_of, question_blocks
@@ -45,7 +45,7 @@ def usable(tested: Tested, results: Sequence[RunResult] = (), questions: Questio
     if tested.unseen and len(results) == 1:
         where = f"On {tested.unseen[0]}, a domain that the model was not trained on, with every class weighted equally,"
     expected = f"{where} {number(average['value'])} % of the answers are right ({ends(average)})."
-    worse = clearly_worse(tested_pairs(tested.pairs), average["value"])
+    worse = lowest_pairs(tested_pairs(tested.pairs), average["value"], len(tested.classes))
     unknown = "How it does on a domain that it was not trained on was not measured."
     yield Text(" ".join([expected, worse, *[unknown] * (len(results) < 2 and not tested.zero_shot)]), lead=True)
     if refit:
@@ -87,19 +87,33 @@ def below(tested: pd.DataFrame, average: float) -> pd.DataFrame:
     return tested[tested["top"] < average].sort_values("top", kind="stable")
 
 
-def clearly_worse(tested: pd.DataFrame, average: float) -> str:
-    """A sentence on the pairs that are clearly worse than the average, and on those with too few samples to tell."""
-    worse, few = below(tested, average), int((tested["tested"] < FEW_TESTS).sum())
+def lowest_pairs(tested: pd.DataFrame, average: float, classes: int) -> str:
+    """Sentences on pairs that are low compared with the average and in absolute terms, and on those too small to tell.
+
+    Low in absolute terms are pairs with fewer than half of the answers right, and those worse than guessing would be.
+    """
+    lowest = tested.sort_values(["accuracy", "tested"], ascending=[True, False], kind="stable")
+    worse, guessed = below(tested, average), below(tested, 100 / classes)
+    low, surely = lowest[lowest["accuracy"] < BAD], lowest[lowest["high"] < BAD]
+    found = ["No pair is lower than the average by more than chance explains"]
     if len(worse):
         many = f"{len(worse):,} of {several(len(tested), 'tested pair')}"
-        verb = "is clearly worse:" if len(worse) == 1 else "are clearly worse, above all"
-        text = f"{many} {verb} {pair_name(worse.iloc[0])} with {right(worse.iloc[0])}"
+        verb = (
+            "is clearly worse than the average:" if len(worse) == 1 else "are clearly worse than the average, above all"
+        )
+        found = [f"{many} {verb} {pair_name(worse.iloc[0])} with {right(worse.iloc[0])}"]
+    shown = (surely if len(surely) else lowest).iloc[0]
+    named = f"{pair_name(shown)} has {right(shown)} ({ends(shown)})"
+    if len(low):
+        sure = f" (in {len(surely):,}, the whole interval says so)" if len(surely) else ""
+        found.append(f"Fewer than half of the answers are right in {several(len(low), 'pair')}{sure}: {named}")
     else:
-        lowest = tested.sort_values(["accuracy", "tested"], ascending=[True, False], kind="stable").iloc[0]
-        text = f"No pair is clearly worse; the lowest is {pair_name(lowest)} with {right(lowest)}"
-    if few:
-        text += f". {few:,} {has(few)} fewer than {FEW_TESTS} test samples, too few to tell"
-    return f"{text}."
+        found.append(f"The lowest: {named}")
+    if len(guessed):
+        found.append(f"Guessing among the {classes:,} classes would be better in {several(len(guessed), 'pair')}")
+    if few := int((tested["tested"] < FEW_TESTS).sum()):
+        found.append(f"{few:,} {has(few)} fewer than {FEW_TESTS} test samples, too few to tell")
+    return f"{'. '.join(found)}."
 
 
 def pair_name(row: Any) -> str:
@@ -127,11 +141,12 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
     """What to collect and to test, and the commands for it."""
     tested, spec, why = tested_pairs(of.pairs), results[0].spec, wants_folds(results[0])
     grouped = spec.with_group(results[0].data.leaks)  # for what is trained from here on
+    critical = words(critical=results[0].critical)
     yield bullets(_collect(tested, counted=spec.unseen is None, folds=bool(why)))
     if why:
         yield Text(why)
         final = replace(grouped, folds=FOLDS)
-        yield Code(short_command("fit", final, f"{out}-final", "--refit"))
+        yield Code(short_command("fit", final, f"{out}-final", *critical, "--refit"))
     if len(results) == 1:
         if inputs := as_inputs(spec.dataset, spec.columns):
             yield Text("Use it: classify files, and find out when a person should look. Name your new files instead.")
@@ -143,12 +158,12 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
         if len(results[0].domains) > 1:
             yield Text("Find out what to expect on a new domain: leave out each domain in turn.")
             unseen = replace(grouped, protocol="dg", fold=None, folds=None, labels=None)
-            yield Code(short_command("fit", unseen, f"{out}-dg"))
+            yield Code(short_command("fit", unseen, f"{out}-dg", *critical))
         yield Text("See whether another method is better on these data.")
         yield Code(short_command("race", grouped, f"{out}-race"))
     if spec.stop_at is None and not why:
         yield Text("Train the final model on every sample, and keep this accuracy as its estimate.")
-        yield Code(short_command("fit", replace(grouped, unseen=None, fold=None), f"{out}-final", "--refit"))
+        yield Code(short_command("fit", replace(grouped, unseen=None, fold=None), f"{out}-final", *critical, "--refit"))
 
 
 def _collect(tested: pd.DataFrame, counted: bool, folds: bool) -> Iterator[str]:
