@@ -1,5 +1,3 @@
-"""`crosstail race` from the data to its page."""
-
 import json
 import re
 import time

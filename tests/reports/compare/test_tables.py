@@ -1,5 +1,3 @@
-"""The tables of a report against hand-made runs."""
-
 import math
 
 import numpy as np

@@ -1,5 +1,3 @@
-"""The metrics of a run in the terminal."""
-
 import msgspec
 import numpy as np
 from rich.console import Console
