@@ -287,7 +287,13 @@ def test_what_is_left_out_is_said_before_the_work_on_the_rest(crosstail, make_ph
     make_photos(8)
     (Path("photos") / "day" / "plain" / "3.jpg").write_bytes(b"no picture")
     events = []
-    monkeypatch.setattr("crosstail.workflows.fit.train_run", lambda *given, **more: events.append("train") or 1 / 0)
+
+    def train(*given, progress, **more):
+        progress("embedding", 0, 31)
+        events.append("train")
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("crosstail.workflows.fit.train_run", train)
     monkeypatch.setattr("crosstail.cli.fit.say_all", lambda console, label, lines: events.append(list(lines)))
     with pytest.raises(ZeroDivisionError):
         crosstail("fit photos --skip-broken --algorithm erm --out run")

@@ -70,15 +70,17 @@ def fit(
     if not compiled:
         spare_compiler()
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
-    early, told = Console(stderr=True), list[str]()
+    early, untold, told = Console(stderr=True), list[str](), list[str]()
+    with progress_bar(early) as shown:
 
-    def tell(note: str) -> None:
-        say_all(early, "note", [note])
-        told.append(note)
+        def progress(what: str, done: int, total: int) -> None:
+            while untold:  # before the long work, and not before a mistake that ends the command
+                told.append(untold.pop(0))
+                say_all(early, "note", told[-1:])
+            shown(what, done, total)
 
-    how: dict[str, Any] = {"hparams": hparams, "critical": critical, "refit": refit, "log": log, "tell": tell}
-    with progress_bar(early) as progress:
-        fitted = fit(spec, out, **how, devices=machine, progress=progress)
+        how: dict[str, Any] = {"hparams": hparams, "critical": critical, "refit": refit, "log": log}
+        fitted = fit(spec, out, **how, devices=machine, progress=progress, tell=untold.append)
     if not is_main_process():
         return
     if as_json:

@@ -197,9 +197,10 @@ def two_winners(found: Sequence[Entrant], results: Mapping[str, Summary]) -> lis
     (alike, first), (come, second) = winners
     if alike == come:
         return []
+    other = "pair_average ranks by the first" if found[0].selected_on == COME else f"{COME} ranks by the second"
     return [
         f"two questions have two winners on validation: {first} if every pair is equally important, {second} for "
-        "samples as they come, with answers for that; --select-on as_they_come ranks by the second"
+        f"samples as they come, with answers for that; --select-on {other}"
     ]
 
 

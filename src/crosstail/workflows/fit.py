@@ -85,7 +85,7 @@ def fit(
         devices: Processes and devices that share every batch; all processes run this function and return the same.
         log: Also write a log: tensorboard (RUN/tensorboard).
         progress: Called as the work advances.
-        tell: Told each note about the data before any work on them.
+        tell: Told each note about the data as soon as they are loaded.
 
     >>> from crosstail.testing.easy_data import easy_run
     >>> with easy_run("erm") as (spec, out):
@@ -103,16 +103,10 @@ def fit(
     for name in critical:
         if name not in source.classes:
             raise ValueError(f"--critical {name}: {discovery.suggestion(name, list(source.classes))}")
+    for note in source.notes:
+        tell(note)
     specs = protocols.parts(spec, source)
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
-    told = set[str]()
-
-    def tell_once(notes: Sequence[str]) -> None:
-        for note in notes:
-            if note not in told and is_main_process():
-                told.add(note)
-                tell(note)
-
     refuse_foreign(out, own=all((place / "spec.json").exists() for place in places))
 
     def train(one: RunSpec, place: Path, after: Sequence[Run] = ()) -> Run:
@@ -121,7 +115,6 @@ def fit(
             if log and is_main_process():
                 shown = stack.enter_context(logged(log, one, place, shown))
             inputs = load_inputs(one, source)
-            tell_once(inputs.samples.notes)
             run = train_run(one, place, progress=shown if is_main_process() else None, inputs=inputs, devices=devices)
         if after:
             run = with_estimate(run, after)
