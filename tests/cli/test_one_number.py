@@ -143,7 +143,7 @@ def read_terminal(shown, page, text):
         shown.add(page, "pair average", value, ends)
     for name, value in re.findall(r"^(worst pair|average over domains|  [pqr]) +([0-9.]+) ", text, re.M):
         shown.add(page, name.strip(), value)
-    for line, answers in (("crosstail predict", "default"), ("with --site SITE --prior train", "with option")):
+    for line, answers in (("default answers", "default"), ("with --site SITE --prior train", "with option")):
         for cells in re.findall(rf"^{line} +(.*)$", text, re.M):
             for question, found in zip(("pairs alike", "as they come"), WITH_ENDS.findall(cells), strict=True):
                 shown.add(page, f"all, {question}: {answers}", *found)
