@@ -56,14 +56,13 @@ def selection_notes(chosen: Sequence[SelectedTrial]) -> Iterator[str]:
 
 def status_table(methods: Sequence[MethodStatus]) -> Table:
     """Runs per method, and in total."""
-    names = "planned", "done", "running", "failed", "pruned"
+    names = "planned", "done", "running", "failed"
     sums = {name: sum(getattr(row, name) for row in methods) for name in names}
     known = [row.remaining for row in methods if row.remaining is not None]
     total = MethodStatus(method="all", **sums, remaining=sum(known) if len(known) == len(methods) else None)
     rows = []
     for row in (*methods, total):
-        counts = map(str, (row.running, row.failed, row.pruned))
         remaining = "–" if row.remaining is None else duration(row.remaining)
-        rows.append([row.method, f"{row.done}/{row.planned}", *counts, remaining])
-    header = ["method", "done", "running", "failed", "pruned", "remaining"]
+        rows.append([row.method, f"{row.done}/{row.planned}", str(row.running), str(row.failed), remaining])
+    header = ["method", "done", "running", "failed", "remaining"]
     return Table(header=header, rows=rows, emphasised={(len(methods), j) for j in range(len(header))})
