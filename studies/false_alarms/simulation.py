@@ -4,6 +4,7 @@ What is known of a setting is taken for all there is: a draw takes seeds and, wi
 replacement. So the true accuracy of a method is its mean over all seeds and samples that are known.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -142,7 +143,8 @@ def power(pool: Pool, method: str, seeds: int, draws: int) -> Power:
         seen.append(found.sure and found.estimate * truth > 0)
         covered.append(found.low <= truth <= found.high)
         own, base = ([one.answers.value().pair_average for one in drawn[name]] for name in ("1", "0"))
-        test = stats.ttest_ind(own, base, equal_var=False)
+        with warnings.catch_warnings(action="ignore"):  # the same seed may be drawn each time
+            test = stats.ttest_ind(own, base, equal_var=False)
         welch.append(test.pvalue < 0.05 and test.statistic * truth > 0)
         low, high = test.confidence_interval()
         welch_covered.append(low <= truth <= high)

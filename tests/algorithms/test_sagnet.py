@@ -1,6 +1,3 @@
-"""SagNet with BoDA's term on top; test_parity.py has its update rule, test_passes.py its cost."""
-
-
 def test_boda_aligns_the_features_as_they_are(tiny, samples):
     """Only the classifier sees mixed styles: the alignment term is the same as boda's alone."""
     algorithm, alone, batch = tiny("boda+sagnet"), tiny("boda"), samples(0)

@@ -125,16 +125,14 @@ def distances(p: Problem) -> list[dict[tuple[int, int], float]]:
     table = []
     for z in p.z.tolist():
         row = {}
-        for d in range(num_domains):
-            for c in range(num_classes):
-                if p.counts[d, c] > 0:
-                    delta = [a - b for a, b in zip(z, p.centroids[d, c].tolist(), strict=True)]
-                    precision = dense(p.precision, d, c, num_features)
-                    squared = 0.0
-                    for f in range(num_features):
-                        for g in range(num_features):
-                            squared += delta[f] * precision[f][g] * delta[g]
-                    row[d, c] = math.sqrt(squared)
+        for d, c in np.ndindex(num_domains, num_classes):
+            if p.counts[d, c] > 0:
+                delta = [a - b for a, b in zip(z, p.centroids[d, c].tolist(), strict=True)]
+                precision = dense(p.precision, d, c, num_features)
+                squared = 0.0
+                for f, g in np.ndindex(num_features, num_features):
+                    squared += delta[f] * precision[f][g] * delta[g]
+                row[d, c] = math.sqrt(squared)
         table.append(row)
     return table
 

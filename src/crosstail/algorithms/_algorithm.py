@@ -162,8 +162,7 @@ class Algorithm(nn.Module):
 
     def scores(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
         """Class scores (B, C) from features (B, F) and, where they are known, the domains (B,)."""
-        scores: Tensor = self.head(z)
-        return scores
+        return self.head(z)
 
     def likelihood(self, scores: Tensor, y: Tensor, reduction: str = "mean") -> Tensor:
         """Negative log-likelihood of the classes (B,) under scores (B, C)."""

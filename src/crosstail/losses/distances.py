@@ -137,8 +137,7 @@ def _squared_of_own(z: Tensor, centroids: Tensor, precision: Precision | None) -
     """The squared distances of `matched_distances`, from the differences themselves."""
     each = len(centroids) // max(len(z), 1)
     if precision is None:
-        squared: Tensor = _OwnSquares.apply(z, centroids.view(len(z), each, z.shape[1]))
-        return squared
+        return _OwnSquares.apply(z, centroids.view(len(z), each, z.shape[1]))
     columns = torch.arange(len(centroids), device=z.device)
     return _squared_one_by_one(columns // max(each, 1), columns, z, centroids, *split(precision)).view(len(z), each)
 

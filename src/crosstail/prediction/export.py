@@ -18,6 +18,7 @@ from crosstail import __version__
 from crosstail.data import DomainDataset
 from crosstail.data.images.files import Samples
 from crosstail.metrics._link import probabilities
+from crosstail.metrics._prevalence import training_shares
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.prediction.scoring import BATCH
 from crosstail.progress import Progress
@@ -76,7 +77,7 @@ def export(
     """
     if format not in WRITERS:
         raise ValueError(f"unknown format {format!r}: there are {', '.join(WRITERS)}")
-    if format == "onnx" and not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
+    if format == "onnx" and not has_onnx():
         raise ValueError("--format onnx needs extra packages: pip install 'crosstail[export]'")
     _require_apart(run, out)
     if out.suffix.lower() != SUFFIXES[format]:
@@ -97,6 +98,16 @@ def export(
         check = _compare(predictor, domain, read(partial), dataset, progress)
     write_json(out.with_name(f"{out.name}.json"), _card(predictor, site, format, check))
     return check
+
+
+def has_onnx() -> bool:
+    """Whether the packages of the extra `export` are installed."""
+    return all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime")))
+
+
+def suggested_suffix() -> str:
+    """Of a file for other programs: ONNX where this installation can write it."""
+    return SUFFIXES["onnx" if has_onnx() else "torch"]
 
 
 def _require_apart(run: Path, out: Path) -> None:
@@ -182,6 +193,19 @@ def _compare(
     return Check(what, number, largest)
 
 
+def _as_they_come(predictor: Predictor, site: str | None) -> dict[str, Any]:
+    """How probabilities of the file become those for classes as frequent as somebody says, as in `predict --prior`."""
+    given, names = predictor.calibration, predictor.run.result.domains
+    sharpness = float(given.sharpness_of(names)[predictor.site(site)])
+    shares = training_shares(np.array(predictor.run.result.counts))
+    return {
+        "how": "normalise probabilities ** power * factors * shares, where shares say how frequent each class is",
+        "power": given.prevalence.sharpness / sharpness,
+        "factors": np.exp(given.prevalence.bias).tolist(),
+        "training_shares": {name: shares[d].tolist() for name, d in predictor.sites.items() if site in (None, name)},
+    }
+
+
 def _card(predictor: Predictor, site: str | None, format: str, check: Check) -> dict[str, Any]:
     """What a user of the file should know: its input and output, training data, and accuracy."""
     result = predictor.run.result
@@ -192,6 +216,7 @@ def _card(predictor: Predictor, site: str | None, format: str, check: Check) -> 
         "output": {"name": "probabilities", "type": "float32", "shape": ["batch", len(predictor.classes)]},
         "classes": list(predictor.classes),
         "site": site if predictor.algorithm.uses_domain else None,
+        "as_they_come": _as_they_come(predictor, site),
         "compared": asdict(check),
         "trained": {"domains": result.domains, "counts": result.counts, "spec": result.spec},
         "estimate" if result.estimate else "test": result.estimate or result.test,

@@ -39,10 +39,7 @@ class StageEntry:
 
 def find(name: str) -> TrainedStage | FittedStage:
     """The second stage that a file declares."""
-    stage: TrainedStage | FittedStage = discovery.declared(
-        PACKAGE, name, "second stage", "STAGE", (TrainedStage, FittedStage)
-    )
-    return stage
+    return discovery.declared(PACKAGE, name, "second stage", "STAGE", (TrainedStage, FittedStage))
 
 
 def entry(name: str) -> StageEntry:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from statistics import mean, stdev
+from statistics import fmean, mean, stdev
 from typing import Any
 
 import numpy as np
@@ -17,14 +17,17 @@ from crosstail.sweeps.halving import score
 from crosstail.sweeps.index import Judged, Summary
 from crosstail.sweeps.plan import Plan, by_method
 from crosstail.sweeps.race_result import BestTrial, Entrant, FailedRun, RaceResult, Standing, StoppedMethod
-from crosstail.sweeps.recommendation import recommendation
+from crosstail.sweeps.recommendation import recommendation, winner
 from crosstail.sweeps.select import SelectedTrial, choices
 from crosstail.sweeps.store import Failure, Store
+from crosstail.training.held_out import predictions
 from crosstail.training.model import build_algorithm
 from crosstail.training.resolve import unreached_phases
 from crosstail.training.run import Run
 from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec, split_method
+
+HELD_OUT = "val", "test"
 
 
 def enter(
@@ -57,7 +60,9 @@ def outcome(
     """Compare the runs of a race, of which there is a plan for each round, on the test samples of each fold."""
     *earlier, plan = plans
     found, failed = entrants(plan, store, splits, failures)
-    board, samples = leaderboard(found), sum(len(split.rows("test")) for split in splits)
+    board = leaderboard(found)
+    validated, samples = (sum(len(split.rows(part)) for split in splits) for part in HELD_OUT)
+    pairs = [np.sum([split.counts(part) for split in splits], axis=0) for part in HELD_OUT]
     stopped, results = [], store.results()
     for method, own in by_method(earlier).items():
         if method not in plan.methods:
@@ -69,17 +74,23 @@ def outcome(
     shared = ("dataset", "backbone", "freeze", "steps", "batch_size", "folds")
     settings: dict[str, Any] = {name: getattr(plan.shared, name) for name in shared}
     return RaceResult(
-        recommendation=recommendation(board, samples) if board else "",
+        recommendation=recommendation(board, validated) if board else "",
+        use=winner(board).method if board else "",
         **settings,
         trials=plan.trials,
         seeds=plan.seeds,
         samples=samples,
+        validation_samples=validated,
+        pairs=(int((pairs[0] > 0).sum()), int((pairs[1] > 0).sum())),
         complete=len(board) == len(plan.methods) and all(len(row.runs) == plan.seeds for row in board),
         leaderboard=board,
         stopped=[StoppedMethod(c.method, c.plan.trials, c.validation) for c in stopped if c.validation is not None],
         left_out=left_out,
         failed=failed,
-        notes=[f"{method}: {note}" for of, method, h in chosen for note in unreached_phases(of.runs(method, h)[0])],
+        notes=[
+            *two_winners(found, results),
+            *(f"{method}: {note}" for of, method, h in chosen for note in unreached_phases(of.runs(method, h)[0])),
+        ],
     )
 
 
@@ -109,6 +120,7 @@ def entrants(
                 s: Judged.mean([results[key].judged(choice.selected_on) or Judged(0.0, 0.0) for key in keys])
                 for s, keys in runs.items()
             },
+            validated={seed: _validated(store, keys) for seed, keys in runs.items()},
             answers={seed: _answers(store, keys, y) for seed, keys in runs.items()},
         )
         found.append(entrant)
@@ -144,8 +156,40 @@ def _answers(store: Store, keys: Sequence[str], y: NDArray[np.int64]) -> Answers
     return said
 
 
+def _validated(store: Store, keys: Sequence[str]) -> Answers | None:
+    """The answers of a run, or of all folds, for the validation samples; None if they are not kept."""
+    kept = [Run(store.path / "runs" / key).held_out for key in keys]
+    parts = [predictions(one.validation) for one in kept if one is not None]
+    return Answers.pooled(parts) if len(parts) == len(keys) else None
+
+
+def two_winners(found: Sequence[Entrant], results: Mapping[str, Summary]) -> list[str]:
+    """A note where pairs that are equally important and samples as they come have other winners on validation."""
+    winners = []
+    for on in ("pair_average", "as_they_come"):
+        judged = {
+            one.method: fmean(results[key].validation[on] or 0.0 for keys in one.runs.values() for key in keys)
+            for one in found
+            if one.runs and all(on in results[key].validation for keys in one.runs.values() for key in keys)
+        }
+        if not judged:
+            return []
+        best = max(judged, key=lambda method: round(judged[method], 9))
+        winners.append((best, f"{best} ({100 * judged[best]:.1f} %)"))
+    (alike, first), (come, second) = winners
+    if alike == come:
+        return []
+    return [
+        f"two questions have two winners on validation: {first} if every pair is equally important, {second} for "
+        "samples as they come, with answers for that; --select-on as_they_come ranks by the second"
+    ]
+
+
 def leaderboard(found: Sequence[Entrant]) -> list[Standing]:
-    """Rank by the selection metric, ties by cost; the test set only shows how certain the differences are."""
+    """Rank by the selection metric, ties by cost; the test set only shows how certain the differences are.
+
+    Candidates for the recommendation are compared on validation, so that the test set has no say in it either.
+    """
     if not found:
         return []
     # Rounded, so that equal values in another order of seeds have equal means.
@@ -153,9 +197,13 @@ def leaderboard(found: Sequence[Entrant]) -> list[Standing]:
     ranked = sorted(found, key=lambda entrant: (-round(judged[entrant.method].score, 9), entrant.cost))
     seeds = {one.method: [Answered(seed, answers) for seed, answers in one.answers.items()] for one in ranked}
     leads = compare_methods(seeds, ranked[0].method, "pair_average")
+    checks = {one.method: [Answered(s, given) for s, given in one.validated.items() if given] for one in ranked}
+    behind = compare_methods(checks, ranked[0].method, "pair_average")
     board = []
     for entrant in ranked:
         answers, lead = list(entrant.answers.values()), leads.get(entrant.method)
+        other = behind.get(entrant.method)  # None if it is the first, or was not compared
+        near = other is not None and not (other.sure and other.estimate < 0)
         told = [one.told for one in answers]
         tests, known = ([one.value("balanced_accuracy") for one in track] for track in (answers, told))
         averages = [test.pair_average or 0.0 for test in tests]
@@ -171,6 +219,7 @@ def leaderboard(found: Sequence[Entrant]) -> list[Standing]:
             worst_domain=mean(test.worst_domain or 0.0 for test in tests),
             known=mean(test.pair_average or 0.0 for test in known) if any(one.informed for one in answers) else None,
             lead=lead and -lead,
+            candidate=entrant is ranked[0] or near,
         )
         board.append(standing)
     return board

@@ -1,7 +1,7 @@
 """Accuracy per pair, features, and their transferability graph."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -18,7 +18,7 @@ from crosstail.losses import PairStatistics
 from crosstail.metrics import Answers, find
 from crosstail.metrics._link import log_probabilities
 from crosstail.training.devices import AnyFabric
-from crosstail.training.result import Trace, Transferability
+from crosstail.training.result import SplitAccuracy, Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import Distance, GraphBuilder
 
@@ -96,6 +96,19 @@ def split_answers(
     rows = dataset.rows(split)
     found, log_p = answers(algorithm, dataset, rows, keep=np.full(len(rows), find(on).needs == "log_p"), fabric=fabric)
     return replace(found, log_p=log_p) if len(log_p) else found
+
+
+def split_accuracies(
+    said: Mapping[str, Answers], on: str, kept: Mapping[str, Answers] | None = None
+) -> dict[str, SplitAccuracy]:
+    """The accuracies on validation and test, with what is selected `on`.
+
+    `kept` are the samples whose log probabilities are known, if that is not all of them.
+    """
+    known, prepared = dict(kept or said), find(on).prepared
+    if prepared:
+        known = {name: prepared(of, known["validation"]) for name, of in known.items()}
+    return {name: SplitAccuracy.of_answers(of, on, known[name]) for name, of in said.items()}
 
 
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:

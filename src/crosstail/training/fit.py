@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from crosstail.data import Augment
+from crosstail.metrics import Answers, value_on
+from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.progress import Progress
 from crosstail.storage import only_process
 from crosstail.training import user_file
@@ -68,7 +70,7 @@ def train_run(
                     run.calibration = run.held_out.calibration()
                     folder.calibrate(run.calibration)
                 return run
-        with _threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
+        with threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
             return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, keep)
 
 
@@ -134,6 +136,7 @@ def _train_stages(
         folder.records(),
         selected_steps=steps,
         informed=every if every.test.informed is not None else None,
+        others=_as_they_come(kept.validation, calibration),
         transferability=transferability(graph_of(algorithm, dataset)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.samples)),
@@ -147,8 +150,14 @@ def _train_stages(
     return Run(folder.path, result=result, records=folder.records(), checksum=checksum, **known)
 
 
+def _as_they_come(validation: Answers, given: Calibration) -> dict[str, float | None]:
+    """The accuracy on validation where every pair is as frequent as in training, so that sweeps can select on it."""
+    name = "as_they_come"
+    return {name: value_on(calibrated(validation, given), name)} if len(validation) else {}
+
+
 @contextmanager
-def _threads(number: int | None) -> Iterator[None]:
+def threads(number: int | None) -> Iterator[None]:
     """Limit torch to a number of threads.
 
     A step on vectors takes a millisecond, and several threads on a busy machine wait for each other ten times as long.

@@ -17,9 +17,9 @@ from crosstail.losses.distances import NotFinite
 from crosstail.progress import Progress
 from crosstail.training.average import Swad, WeightAverage
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import EVALUATED, split_answers, stream_statistics
+from crosstail.training.evaluation import EVALUATED, split_accuracies, split_answers, stream_statistics
 from crosstail.training.folder import RunFolder
-from crosstail.training.result import Averaged, Evaluation, SplitAccuracy, Trace, selection_score
+from crosstail.training.result import Averaged, Evaluation, Trace, selection_score
 from crosstail.training.spec import RunSpec
 
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
@@ -193,7 +193,7 @@ class _Loop:
 
 def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: AnyFabric, on: str) -> dict[str, Any]:
     said = {name: split_answers(algorithm, dataset, split, on, fabric) for name, split in EVALUATED.items()}
-    return {name: SplitAccuracy.of_answers(answers, on) for name, answers in said.items()}
+    return split_accuracies(said, on)
 
 
 def _means(sums: dict[str, tuple[Tensor | float, int]], first: int, last: int) -> dict[str, float]:

@@ -1,6 +1,7 @@
 """Defaults that depend on the data: backbone, freezing, augmentation, steps, batch size, learning rates."""
 
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 from crosstail import algorithms, backbones, data, discovery, second_stages
@@ -128,20 +129,16 @@ def canonical_method(method: str) -> str:
 def _with_data_defaults(spec: RunSpec) -> RunSpec:
     protocol = discovery.known(protocols.PACKAGE, spec.protocol, "protocol")
     spec = replace(spec, dataset=data.spelled(spec.dataset), protocol=protocol)
-    chosen = (spec.backbone, spec.freeze, spec.augment)
-    kind = data.kind_in(spec.dataset, spec.columns) if None in chosen else None
+    kind = cache(partial(data.kind_in, spec.dataset, spec.columns))  # of a resolved spec the data may be gone
     if spec.backbone is None:
-        assert kind is not None
-        spec = replace(spec, backbone=FROZEN if spec.freeze else kind.backbone)
+        spec = replace(spec, backbone=FROZEN if spec.freeze else kind().backbone)
     elif not spec.backbone.startswith(backbones.PREFIX):
         spec = replace(spec, backbone=discovery.known("crosstail.backbones", spec.backbone, "backbone"))
     if spec.freeze is None:
-        assert kind is not None
-        usual = backbones.pretrained(kind.backbone) is not None
+        usual = backbones.pretrained(kind().backbone) is not None
         spec = replace(spec, freeze=usual and _network(spec) is not None)
     if spec.augment is None:
-        assert kind is not None
-        spec = replace(spec, augment=kind.augments and not spec.freeze)
+        spec = replace(spec, augment=kind().augments and not spec.freeze)
     sheet = data.sheet_of(spec.dataset)
     steps, batch_size = (sheet.steps, sheet.batch_size) if sheet else (STEPS, BATCH_SIZE)
     return replace(spec, steps=spec.steps or steps, batch_size=spec.batch_size or batch_size)

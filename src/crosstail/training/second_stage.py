@@ -12,12 +12,12 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, shot_thresholds
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import EVALUATED, features
+from crosstail.training.evaluation import features, split_accuracies
 from crosstail.training.folder import RunFolder
 from crosstail.training.held_out import HeldOut, held_out
 from crosstail.training.loop import train
 from crosstail.training.resolve import steps_of_stages
-from crosstail.training.result import Evaluation, SplitAccuracy
+from crosstail.training.result import Evaluation
 from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec
 
@@ -48,9 +48,7 @@ def run_second_stage(
     model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
     seconds = round(time.perf_counter() - began, 3)
     scored = held_out(model, seen, **scoring(spec, model))
-    accuracy: dict[str, Any] = {
-        name: SplitAccuracy.of_answers(getattr(scored[0], name), spec.selected_on) for name in EVALUATED
-    }
+    accuracy: dict[str, Any] = split_accuracies(vars(scored[0]), spec.selected_on, vars(scored[1]))
     folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
     model.backbone = algorithm.backbone
     return model.to(next(algorithm.parameters()).device), 0, scored

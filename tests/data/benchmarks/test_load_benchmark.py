@@ -1,5 +1,3 @@
-"""Loading a benchmark: its folder, its images, its split."""
-
 import json
 import shutil
 

@@ -1,5 +1,3 @@
-"""Two runs pair by pair, against hand-made ones."""
-
 import json
 
 import numpy as np

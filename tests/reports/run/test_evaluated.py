@@ -1,5 +1,3 @@
-"""A model on new data beside its own test set, against hand-made hits."""
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace

@@ -14,12 +14,11 @@ from crosstail.reports.compare.method_runs import MethodRun
 from crosstail.reports.compare.tables import RANKED, of_metric
 from crosstail.reports.document.model import Chart
 from crosstail.reports.label_table import label_table
-from crosstail.reports.run.tables import STATISTICS
+from crosstail.reports.run.tables import STATISTICS, counted_steps, has_learnt
 from crosstail.reports.run.trace import MEANING
 from crosstail.reports.vega_lite import Options, draw, facet, field, layer
 from crosstail.reports.wording import selected_on
 from crosstail.training.folder import RunFolder
-from crosstail.training.result import counted_steps, has_learnt
 
 CORRELATED = 5  # points from which a correlation is worth a number
 LABELLED = 40  # up to this many classes, each has room for its name

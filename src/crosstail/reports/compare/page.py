@@ -8,12 +8,12 @@ import pandas as pd
 
 from crosstail.metrics import DEFAULT, LEVEL, Metric
 from crosstail.reports.compare import charts
-from crosstail.reports.compare.effects import effects
 from crosstail.reports.compare.feature_charts import ModelFeatures, bound_table, feature_charts
 from crosstail.reports.compare.gain_charts import gain_chart, gain_table
 from crosstail.reports.compare.paper_table import paper_table
+from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.results import Results
-from crosstail.reports.compare.significance import SEARCHED, THESE, verdict
+from crosstail.reports.compare.significance import SEARCHED, THESE, counted, verdict
 from crosstail.reports.compare.tables import RANKED, of_metric, transfer_table
 from crosstail.reports.compare.text_tables import (
     domain_table,
@@ -64,8 +64,8 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
         yield from _answer(results, next(iter(names)))
     yield Text(
         f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
-        f"{several(len(names), 'data set')}. {_about(results.of)}, mean ± standard deviation over the seeds; the "
-        "best is bold, and a dot marks BoDA." + UNSEEN * any(run.dg for run in found)
+        f"{several(len(names), 'data set')}. {_about(results.of)}, mean over the seeds; the best is bold, and "
+        "a dot marks BoDA." + UNSEEN * any(run.dg for run in found)
     )
     if results.metric != DEFAULT:
         yield Text(MEASURED)
@@ -76,7 +76,7 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
     if len(names) > 1:
         yield Heading("All data sets")
         yield overall(summary)
-        yield from effects(summary)
+        yield from ranks(summary)
     for data, name in names.items():
         yield Heading(data)
         if len(names) > 1:
@@ -131,14 +131,18 @@ def _answer(results: Results, data: str) -> Iterator[Block]:
     cards = [Card(name, str(reference), f"{value}, {ends}", "good")]
     tested = own[own["adjusted"].notna()]
     if len(tested):
-        sure = tested[tested["adjusted"] < LEVEL]
-        better, worse = (int((sign * metric.sign * sure["difference"] > 0).sum()) for sign in (1, -1))
-        text += (
-            f" Of {several(len(tested), 'other method')}, {worse} {'is' if worse == 1 else 'are'} significantly worse"
-        )
-        text += f" and {better} better." if better else "."
-        tied = len(tested) - better - worse
+        better, worse = counted(tested, metric)
+        other = several(len(tested), "other method")
+        if better or worse:
+            ahead = f" and {better} better" * (better > 0)
+            text += f" Of {other}, {worse} {'is' if worse == 1 else 'are'} significantly worse{ahead}."
+        else:
+            text += f" There is no significant difference to {other}."
+        same = int(tested["same"].sum())
+        tied = len(tested) - better - worse - same
         cards.append(Card("tied with it", str(tied), "too few test samples or seeds to tell"))
+        if same:
+            cards.append(Card("the same as it", str(same), "right on the same test samples, with every seed"))
         cards.append(Card("worse", str(worse), f"p < {LEVEL}, corrected for the number of methods"))
     yield Text(text, lead=True)
     yield Cards(cards)

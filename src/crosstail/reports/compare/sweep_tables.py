@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from crosstail.metrics import find
 from crosstail.reports.document.model import Table
 from crosstail.reports.wording import KNOWN_PAIR_AVERAGE, TRACKS, duration, percent, selected_on, several
+from crosstail.sweeps.outlook import Outlook
 from crosstail.sweeps.select import SeedSummary, SelectedTrial, Spread
 from crosstail.sweeps.status import MethodStatus
 
@@ -54,15 +55,17 @@ def selection_notes(chosen: Sequence[SelectedTrial]) -> Iterator[str]:
             yield from (f"    {line}" for line in failure.error[-3:])
 
 
-def status_table(methods: Sequence[MethodStatus]) -> Table:
-    """Runs per method, and in total."""
+def status_table(methods: Sequence[MethodStatus], race: Outlook | None = None) -> Table:
+    """Runs per method, and in total; the time that is left of a race is by its own outlook, with the rounds to come."""
     names = "planned", "done", "running", "failed"
     sums = {name: sum(getattr(row, name) for row in methods) for name in names}
     known = [row.remaining for row in methods if row.remaining is not None]
-    total = MethodStatus(method="all", **sums, remaining=sum(known) if len(known) == len(methods) else None)
+    left = race.left if race else sum(known) if len(known) == len(methods) else None
+    total = MethodStatus(method="all", **sums, remaining=left)
     rows = []
     for row in (*methods, total):
         remaining = "–" if row.remaining is None else duration(row.remaining)
         rows.append([row.method, f"{row.done}/{row.planned}", str(row.running), str(row.failed), remaining])
     header = ["method", "done", "running", "failed", "remaining"]
-    return Table(header=header, rows=rows, emphasised={(len(methods), j) for j in range(len(header))})
+    note = f"The race is in {race.round}; all that remains of it takes about {duration(race.left)}." if race else ""
+    return Table(header=header, rows=rows, note=note, emphasised={(len(methods), j) for j in range(len(header))})

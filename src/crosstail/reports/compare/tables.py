@@ -16,9 +16,10 @@ from crosstail.training.spec import split_method
 Spread = Literal["sd", "se"]
 KNOWN = f"pair average, {TRACKS[1]}"
 PAIR_METRICS = ("pair average", KNOWN, *TAIL, "worst pair")
-METRICS = ("accuracy", "class mean", "average", "worst domain", *SHOTS, *PAIR_METRICS)
-RANKED = ("pair average", "accuracy")
-"""What methods are ranked by: the pair average, with dg the accuracy on unseen domains; a run has one of them."""
+METRICS = ("accuracy", "class mean", "mean", "average", "worst domain", *SHOTS, *PAIR_METRICS)
+RANKED = ("pair average", "accuracy", "mean")
+"""What methods are ranked by: the pair average, with dg the accuracy on unseen domains, of samples as they come their
+mean; a run has one of them."""
 
 BODA = {"boda", "boda_m"}
 
@@ -31,7 +32,7 @@ def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
         factor = find(one.metric).scale
         kinds = {"metric": {name: metrics[name] for name in METRICS if name in metrics}, "domain": domains}
         if one.known:
-            kinds = {"known": kinds["metric"], "metric": {KNOWN: metrics["pair average"]}}
+            kinds = {"known": kinds["metric"], "metric": {KNOWN: metrics[next(iter(averages(one)))]}}
         for kind, values in kinds.items():
             rows += [(one.data, one.method, one.seed, kind, n, factor * v) for n, v in values.items() if v is not None]
     return pd.DataFrame(rows, columns=["data", "method", "seed", "kind", "metric", "value"])
@@ -94,7 +95,7 @@ def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, ...], tuple[float,
         for name, weighting in averages(own[0]).items():
             if ends := type(values[0]).mean_interval(values, weighting):
                 intervals[*key, name] = factor * ends[0], factor * ends[1]
-                if own[0].known and name == "pair average":
+                if own[0].known and weighting == "pair_average":
                     intervals["metric", *key[1:], KNOWN] = intervals[*key, name]
     return intervals
 

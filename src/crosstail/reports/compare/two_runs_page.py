@@ -1,6 +1,7 @@
 """Two runs side by side, as a page and for the terminal."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from crosstail.metrics import DEFAULT, LEVEL, find
@@ -9,6 +10,7 @@ from crosstail.reports.compare.charts import LABELLED
 from crosstail.reports.compare.gain_charts import COLOURED, gain_heat_map
 from crosstail.reports.compare.two_runs import Compared, Comparison
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text
+from crosstail.reports.run.critical import CRITICAL
 from crosstail.reports.vega_lite import draw
 from crosstail.reports.wording import interval, number, probability, several
 
@@ -36,11 +38,13 @@ def summary(found: Comparison) -> list[Block]:
     first, second = found.names
     metrics = _metrics_table(found, narrow=True)
     pairs = _pairs_table(found, LISTED, narrow=True)
-    return [Text(f"A: {first}, B: {second}, on {found.data}"), metrics, pairs, *map(Text, _verdict(found))]
+    critical = _critical(found, narrow=True)
+    return [Text(f"A: {first}, B: {second}, on {found.data}"), *critical, metrics, pairs, *map(Text, _verdict(found))]
 
 
 def _blocks(found: Comparison) -> Iterator[Block]:
     overall, by_pair = _verdict(found)
+    yield from _critical(found)
     yield Text(overall, lead=True)
     yield Cards(list(_cards(found)))
     yield Heading("Overall")
@@ -103,6 +107,14 @@ def _metrics_table(found: Comparison, *, narrow: bool = False) -> Table:
     names = ("A", "B") if narrow else found.names
     header = ["accuracy, %", *names, "difference", "95 % interval"]
     return Table(header=header, rows=rows, emphasised={(0, j) for j in range(len(header))})
+
+
+def _critical(found: Comparison, *, narrow: bool = False) -> list[Block]:
+    """The recall of classes that must not be missed at each site, if there are any."""
+    own = found.pairs[found.pairs["class"].isin(found.critical)]
+    if own.empty:
+        return []
+    return [Heading(CRITICAL), replace(_pairs_table(replace(found, pairs=own), len(own), narrow=narrow), title="")]
 
 
 def _pairs_table(found: Comparison, most: int, *, narrow: bool = False) -> Table:

@@ -26,10 +26,14 @@ _NUMBER = re.compile(r"(?:[\W\d_]|\b(?:to|of|n|p|e|s|ms|min|h|kB|MB|GB)\b)*")
 
 @dataclass(frozen=True)
 class Heading:
-    """The title of a section, listed in the page's table of contents; of a part of one at level 3."""
+    """The title of a section, listed in the page's table of contents; of a part of one at level 3.
+
+    A `closed` section is opened by a click on its title, as long as the page is not printed.
+    """
 
     text: str
     level: Literal[2, 3] = 2
+    closed: bool = False
 
 
 @dataclass(frozen=True)

@@ -52,5 +52,4 @@ def after_death(store: Store, job: Job | None, deaths: int, overdue: float | Non
 
 def launcher(name: str, store: Store, resources: Resources) -> Launcher:
     """A launcher by its name."""
-    made: Launcher = discovery.find("crosstail.sweeps.launchers", name, "launcher").launcher(store, resources)
-    return made
+    return discovery.find("crosstail.sweeps.launchers", name, "launcher").launcher(store, resources)
