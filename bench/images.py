@@ -21,6 +21,8 @@ from torchvision import transforms
 from bench._rows import Row
 from bench._timing import interleave
 from crosstail.data import Augment, DomainBatches, DomainDataset, ImageFiles, load_folder
+from crosstail.data.examination import PIXELS, Examined, examine
+from crosstail.data.images.look_alike import alike
 from crosstail.data.sources._folder import scan
 
 BATCH = 24  # per domain
@@ -30,12 +32,31 @@ MEAN, STD = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 def run() -> list[Row]:
     quick = os.environ.get("CROSSTAIL_BENCH") == "quick"
-    return [*_listing(6_000 if quick else 60_000), *_batches(steps=6 if quick else 12, repeats=1 if quick else 3)]
+    steps, repeats = (6, 1) if quick else (12, 3)
+    return [*_listing(6_000 if quick else 60_000), *_look_alikes(2_000 if quick else 10_000), *_batches(steps, repeats)]
+
+
+def _shared() -> Path:
+    return Path(os.environ.get("CROSSTAIL_SHARED", Path(__file__).parents[2] / "shared")) / "data"
+
+
+def _look_alikes(count: int) -> list[Row]:
+    """Time the search for look-alikes in similar photos, and the reading that every audit does, with thumbnails."""
+    paths = sorted(path.name for path in (_shared() / "ham10000/images").glob("*.jpg"))[:count]
+    if not paths:
+        return []  # real photos are not available
+
+    def read() -> Examined:
+        return examine(ImageFiles(_shared() / "ham10000/images", paths), PIXELS)
+
+    thumbnails = read().thumbnails
+    seconds = interleave({"read": read, "compare": lambda: alike(thumbnails)}, repeats=3)
+    total = seconds["read"] + seconds["compare"]
+    return [Row(f"look-alikes of {len(paths):,} photos", total, "reading them", total / seconds["read"], 2)]
 
 
 def _batches(steps: int, repeats: int) -> list[Row]:
-    shared = Path(os.environ.get("CROSSTAIL_SHARED", Path(__file__).parents[2] / "shared"))
-    photos = shared / "data/office-caltech10"
+    photos = _shared() / "office-caltech10"
     if not photos.is_dir():
         return []  # real photos are not available
     dataset = load_folder(photos)

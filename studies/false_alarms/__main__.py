@@ -36,7 +36,7 @@ def page() -> str:
 def _intro(pools: Pools) -> Iterator[str]:
     yield "# How often tests between methods are wrong"
     yield ""
-    yield "Models of real seeds are drawn, and test samples within each pair, both with replacement, and compared by"
+    yield "Models of real seeds are drawn, and test samples within each pair, with replacement, and compared by"
     yield "[`compare_methods`](../intervals.md). What is known is taken for all there is, so the truth is known too."
     yield f"Errors in %, of {MANY:,} draws unless the table says otherwise: nominal 5, and coverage 95. Written by"
     yield "`python -m studies.false_alarms`."

@@ -1,7 +1,8 @@
 """Draws from real seeds and test samples, compared by `compare_methods`: how often it is wrong, how often it sees.
 
 What is known of a setting is taken for all there is: a draw takes seeds and, within each pair, test samples with
-replacement. So the true accuracy of a method is its mean over all seeds and samples that are known.
+replacement (seeds of one method that stands for several without, which leaves the variance of differences as it is). So
+the true accuracy of a method is its mean over all seeds and samples that are known.
 """
 
 import warnings
@@ -76,10 +77,17 @@ class Pool:
         return np.concatenate([rng.choice(rows, len(rows)) for rows in self.pairs])
 
     def draw(self, rng: np.random.Generator, methods: Sequence[str], seeds: int) -> tuple[Drawn, list[float]]:
-        """Models of each method, numbered in their order, for test samples of their own; and their mean validation."""
+        """Models of each method, numbered in their order, for test samples of their own; and their mean validation.
+
+        A method that stands for several is drawn without replacement, so that no seed is in two of them.
+        """
         rows, found, validation = self.samples(rng), {}, []
+        apart = {m: rng.permutation(len(self.seeds[m])) for m in methods if methods.count(m) > 1}
         for k, method in enumerate(methods):
             chosen = rng.integers(len(self.seeds[method]), size=seeds)
+            if method in apart:
+                chosen, apart[method] = np.split(apart[method], [seeds])
+                assert len(chosen) == seeds, f"{method} has too few seeds"
             found[str(k)] = [Answered(i, self.answers(self.correct[method][s], rows)) for i, s in enumerate(chosen)]
             validation.append(float(self.validation[method][chosen].mean()))
         return found, validation

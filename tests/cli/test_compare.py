@@ -11,7 +11,11 @@ COMMON = {"backbone": "mlp", "width": 8, "steps": 6, "batch_size": 4, "evaluatio
 
 @pytest.fixture
 def runs(crosstail, vectors):
-    for name, spec in {"erm": {}, "boda": {"algorithm": "boda"}, "other": {"labels": ("forward:3",)}}.items():
+    for name, spec in {
+        "erm": {},
+        "boda": {"algorithm": "boda", "seed": 1},
+        "other": {"labels": ("forward:3",)},
+    }.items():
         train_run(RunSpec(dataset=vectors, **{"algorithm": "erm", **COMMON, **spec}), Path(name))
 
 

@@ -33,7 +33,7 @@ def test_demo_trains_every_method_and_writes_its_page(crosstail, tmp_path: Path,
     assert report.code == 0 and "5 finished runs, 0 folders skipped" in report.out
     # The same charts, and charts of the features of two runs.
     own = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert [len(re.findall("data-chart=", text)) for text in (own, page)] == [5, 5 + 1 + 2 * 3]
+    assert [len(re.findall("data-chart=", text)) for text in (own, page)] == [4, 4 + 1 + 2 * 3]
 
 
 def test_the_demo_replaces_no_page_of_another_command(crosstail, tmp_path: Path) -> None:

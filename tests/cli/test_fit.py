@@ -283,6 +283,25 @@ def test_the_installed_program_answers(tmp_path):
     assert "digits" in [row["name"] for row in json.loads(done.stdout)]
 
 
+def test_what_is_left_out_is_said_before_the_work_on_the_rest(crosstail, make_photos, monkeypatch):
+    make_photos(8)
+    (Path("photos") / "day" / "plain" / "3.jpg").write_bytes(b"no picture")
+    events = []
+
+    def train(*given, progress, **more):
+        progress("embedding", 0, 31)
+        events.append("train")
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("crosstail.workflows.fit.train_run", train)
+    monkeypatch.setattr("crosstail.cli.fit.say_all", lambda console, label, lines: events.append(list(lines)))
+    with pytest.raises(ZeroDivisionError):
+        crosstail("fit photos --skip-broken --algorithm erm --out run")
+    first, last = events
+    assert "left out, as it is broken: day/plain/3.jpg" in first[0] and last == "train"
+    monkeypatch.undo()
+
+
 def test_a_trace_is_kept_where_it_is_asked_for_from_the_start(crosstail, vectors, full_page):
     crosstail(f"fit {vectors} {SHORT} --out plain").ok()
     done = crosstail(f"fit {vectors} {SHORT} --out plain --trace")
@@ -307,6 +326,6 @@ def test_a_folder_of_classes_just_runs(crosstail, tmp_path, full_page):
         done = crosstail(f"fit pets --out {method[0]} {more}")
         result = msgspec.json.decode((tmp_path / method[0] / "result.json").read_bytes(), type=RunResult)
         assert done.code == 0 and result.spec.method == method and result.domains == ["all"]
-        assert "no folders for domains: all 20 images are in one domain" in done.out and "report.html" in done.out
+        assert "no folders for domains: all 20 images are in one domain" in done.err and "report.html" in done.out
         assert "no folders for domains" in (tmp_path / method[0] / "report.html").read_text()
     assert "no folders for domains: all 20 images" in crosstail("audit pets").out.lower()

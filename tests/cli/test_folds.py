@@ -99,7 +99,7 @@ def test_patients_in_training_and_test_are_said_and_the_next_command_keeps_them_
     for options, final in (("", None), ("--refit", "run-refit/refit")):
         out = Path(f"run{options[1:]}")
         done = crosstail(f"fit m.csv {SHORT} {options} --out {out}")
-        assert done.code == 0 and "share its value with a training sample: accuracy is inflated" in done.out
+        assert done.code == 0 and "share its value with a training sample: accuracy is inflated" in done.err
         following = done.out.partition("Next: crosstail ")[2]
         assert following.startswith("fit m.csv ") and "--column 'group=patient id'" in following
         for run in [str(out), *[final] * (final is not None)]:

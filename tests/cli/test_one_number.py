@@ -88,6 +88,8 @@ def read_table(shown, page, table, method):
         elif kind == "fold":
             name = "pair average" if row[0] == "pooled" else f"fold {row[0]}"
             shown.add(page, name, row[2], row[3])
+        elif header[:3] == ["method", "class", "site"]:
+            shown.add(page, f"{row[2]} / {row[1]}", row[3], row[4])
         elif kind == "method" and row[0].lstrip("• ") == method:  # a race or a report
             named = {"test": "pair average"}
             for place, name in enumerate(header):
@@ -141,7 +143,7 @@ def read_terminal(shown, page, text):
         shown.add(page, "pair average", value, ends)
     for name, value in re.findall(r"^(worst pair|average over domains|  [pqr]) +([0-9.]+) ", text, re.M):
         shown.add(page, name.strip(), value)
-    for line, answers in (("crosstail predict", "default"), ("with --site SITE --prior train", "with option")):
+    for line, answers in (("default answers", "default"), ("with --site SITE --prior train", "with option")):
         for cells in re.findall(rf"^{line} +(.*)$", text, re.M):
             for question, found in zip(("pairs alike", "as they come"), WITH_ENDS.findall(cells), strict=True):
                 shown.add(page, f"all, {question}: {answers}", *found)
@@ -169,7 +171,7 @@ def test_of_a_run(crosstail, data, saved):
     assert len(shown.pages("worst pair")[1]) == 3 and len(shown.pages("worst pair")[0]) == 7
     for name in "pqr":
         assert len(shown.pages(name)[1]) == 3 and len(shown.pages(name)[0]) >= 5
-        assert len(shown.pages(f"{name} / c")[1]) == 3
+        assert len(shown.pages(f"{name} / c")[1]) == 4
         assert len(shown.pages(f"{name}, as they come: with option")[1]) == 3
     assert len(shown.pages("all, as they come: with option")[0]) == 7
     assert len(shown.pages("average over domains")[0]) == 6
@@ -228,6 +230,21 @@ def test_of_a_race(crosstail, data, saved, monkeypatch):
     assert len(shown.pages("worst domain")[0]) == 3
 
 
+def test_of_a_race_for_samples_as_they_come(crosstail, data, saved, monkeypatch):
+    monkeypatch.setattr(_launcher, "launcher", lambda name, store, resources: Inline(store, resources))
+    words = "--trials 1 --seeds 1 --steps 4 --batch-size 4 --select-on as_they_come"
+    done(crosstail, f"race v.npz --algorithm erm --algorithm crt {words} --out race")
+    done(crosstail, "evaluate race/best v.npz --split test --out best.html")
+    come, name = Shown(), "all, as they come: with option"
+    read(come, "race", saved["race/report.html"], method=json.loads(Path("race/race.json").read_text())["use"])
+    read(come, "evaluate", saved["best.html"])
+    come.said[name] += come.said.pop("pair average")[:1]  # what a race calls test
+    assert come.said[name][-1][0] == "race"
+    come.said = {name: come.said[name]}
+    come.one_each()
+    assert come.pages(name) == ({"race", "evaluate"}, {"race", "evaluate"})
+
+
 def test_what_must_not_be_missed_is_stored_and_comes_first_everywhere(crosstail, refused, data, saved):
     key = json.loads(done(crosstail, f"{FIT} --out run --json"))
     assert "critical" not in key  # nor is it in the spec, which identifies the run
@@ -240,9 +257,17 @@ def test_what_must_not_be_missed_is_stored_and_comes_first_everywhere(crosstail,
     done(crosstail, f"{FIT} --out other --seed 1")
     done(crosstail, "evaluate run v.npz --split test --out evaluated.html")
     done(crosstail, "compare run other --out compare.html")
+    done(crosstail, "report run other --out report")
     done(crosstail, f"{FIT} --folds 2 --critical c --out cv")
     done(crosstail, f"{FIT} --protocol dg --critical c --out dg")
-    pages = ["run/report.html", "evaluated.html", "compare.html", "cv/report.html", "cv/fold-1/report.html"]
+    pages = [
+        "run/report.html",
+        "evaluated.html",
+        "compare.html",
+        "report/index.html",
+        "cv/report.html",
+        "cv/fold-1/report.html",
+    ]
     for page in [*pages, "dg/report.html", "dg/p/report.html"]:
         first = saved[page][0]
         assert isinstance(first, Heading) and first.text.startswith("What must not be missed"), page

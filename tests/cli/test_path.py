@@ -95,6 +95,13 @@ def test_what_is_in_the_place_of_a_run_is_said(tmp_path):
     point_to(run, tmp_path / "race" / "best")
     assert f"{tmp_path}/race/best" in no_run(tmp_path / "race") and "race" in no_run(tmp_path / "race")
     assert "not finished" in no_run(run)
+    assert no_run(tmp_path / "new").endswith(
+        f"there is no such folder; `crosstail fit DATA --out {tmp_path}/new` makes one"
+    )
+    (tmp_path / "racing" / "plans").mkdir(parents=True)
+    (tmp_path / "racing" / "forecast.json").touch()
+    assert "`crosstail race` command goes on" in no_run(tmp_path / "racing")
+    assert f"{tmp_path}/racing/best" in no_run(tmp_path / "racing")
     assert f"{tmp_path}/race?" in no_run(tmp_path / "raze")
     assert f"{run}" in no_run(run.parent)  # a folder of runs
     assert "is a file" in no_run(run / "spec.json")

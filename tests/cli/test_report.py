@@ -33,7 +33,7 @@ def test_the_page_and_the_files_of_every_table_and_chart(crosstail, runs):
             assert Path(f"out/tables/{name}.{suffix}").stat().st_size > 20
     caption = Path("out/tables/paper-v-npz.tex").read_text(encoding="utf-8")
     assert "caption" in caption and "boda" in caption
-    for name in ("labels", "gain", "curves", "separation", "transferability"):
+    for name in ("labels", "gain", "curves", "transferability"):
         for suffix, start in {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}.items():
             assert Path(f"out/charts/{name}-v-npz.{suffix}").read_bytes().startswith(start)
     assert page.count("data-chart=") == 5 and "v.npz: " in page

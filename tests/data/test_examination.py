@@ -63,7 +63,7 @@ def test_one_read_answers_every_question(photos, reads, monkeypatch):
     found = examine(photos, PIXELS)
     assert list(found.problems) == [2] and "truncated" in found.problems[2]
     assert found.looks[0][:3] == ((60, 40), "RGB", "JPEG") and found.looks[2].thumbnail is None
-    assert found.thumbnails.shape == (8, 32, 32) and not found.thumbnails[2].any()
+    assert found.thumbnails.shape == (8, 64, 64) and not found.thumbnails[2].any()
     part = photos.take([3, 2, 5])
     assert examine(part).hashes.tolist() == found.hashes[[3, 2, 5]].tolist()
     assert list(examine(part, HEADER).problems) == [1]

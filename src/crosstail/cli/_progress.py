@@ -51,7 +51,7 @@ class _Log:
         now = time.monotonic()
         start = self.began.setdefault(what, now)
         seconds = round((now - start) / max(done, 1) * (total - done))
-        left = f", about {timedelta(seconds=seconds)} left" if 0 < done < total else ""
+        left = f", about {timedelta(seconds=seconds)} left" if 0 < done < total and now > start else ""
         self.latest = f"{what}: {done:,}/{total:,}{left}" if total > 1 else what
         if now - max(self.last, start) < INTERVAL and not (done == total and self.told == what):
             return

@@ -70,16 +70,24 @@ def fit(
     if not compiled:
         spare_compiler()
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
-    with progress_bar(Console(stderr=True)) as progress:
+    early, untold, told = Console(stderr=True), list[str](), list[str]()
+    with progress_bar(early) as shown:
+
+        def progress(what: str, done: int, total: int) -> None:
+            while untold:  # before the long work, and not before a mistake that ends the command
+                told.append(untold.pop(0))
+                say_all(early, "note", told[-1:])
+            shown(what, done, total)
+
         how: dict[str, Any] = {"hparams": hparams, "critical": critical, "refit": refit, "log": log}
-        fitted = fit(spec, out, **how, devices=machine, progress=progress)
+        fitted = fit(spec, out, **how, devices=machine, progress=progress, tell=untold.append)
     if not is_main_process():
         return
     if as_json:
         print(msgspec.json.encode(fitted.to_json()).decode())
         return
     console = Console(markup=False, highlight=False)
-    say_all(console, "note", fitted.notes)
+    say_all(console, "note", (note for note in fitted.notes if note not in told))
     results, final = fitted.results, fitted.final
     questions = Questions.of_runs([final] if final else fitted.runs)
     tables = [result_summary(results[0])] if len(results) == 1 else folds_summary(results)

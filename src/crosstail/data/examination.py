@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.cache import cache_folder, write_atomically
-from crosstail.data.images.look_alike import alike
+from crosstail.data.images.look_alike import VERSION, alike
 from crosstail.data.inputs import kind_of
 from crosstail.data.inputs._examined import CONTENT, HEADER, PIXELS, Examined, equal
 from crosstail.data.inputs._files import store_numbers, stored_numbers
@@ -28,7 +28,7 @@ def examine(x: Any, detail: int = CONTENT, progress: Progress | None = None) -> 
 def look_alikes(x: Any, progress: Progress | None = None) -> NDArray[np.int64]:
     """One number per image (N,), the same for images that look alike; files are compared once for all runs."""
     fingerprint = kind_of(x).fingerprint
-    file = None if fingerprint is None else cache_folder() / "alike" / fingerprint(x)
+    file = None if fingerprint is None else cache_folder() / "alike" / f"{fingerprint(x)}-{VERSION}"
     if file is not None and (stored := stored_numbers(file, len(x))) is not None:
         return stored
     found = examine(x, PIXELS, progress)

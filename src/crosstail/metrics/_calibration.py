@@ -21,6 +21,7 @@ MOST_CLASSES = 1_000  # with more, hardly any has enough samples to estimate its
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
 DRAWS = 40
+CHUNK = 8192  # samples at a time, where only their answers are kept
 Sharpness = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 
 
@@ -96,8 +97,11 @@ def _calibrated(answers: Answers, given: Calibration, site: NDArray[np.int64] | 
 def decided_by_prevalence(answers: Answers, correction: Correction) -> Answers:
     """The answers with those for the prevalence of training at the site of each sample, from raw log probabilities."""
     assert answers.log_p is not None
-    p = with_prior(correction(answers.log_p), training_shares(answers.counts)[answers.domain])
-    return replace(answers, by_prevalence=p.argmax(1))
+    shares, said = training_shares(answers.counts), np.empty(len(answers), np.int64)
+    for start in range(0, len(answers), CHUNK):
+        rows = slice(start, start + CHUNK)
+        said[rows] = with_prior(correction(answers.log_p[rows]), shares[answers.domain[rows]]).argmax(1)
+    return replace(answers, by_prevalence=said)
 
 
 def fit_prevalence(answers: Answers) -> Correction:

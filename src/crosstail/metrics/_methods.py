@@ -62,14 +62,15 @@ class Seed(Protocol):
 
 @dataclass(frozen=True)
 class Answered:
-    """The answers of a model of one seed, compared by their accuracy."""
+    """The answers of a model of one seed, compared by a metric."""
 
     seed: int
     answers: Answers
+    metric: str = DEFAULT
 
     @property
     def sampled(self) -> SampleValues:
-        return find(DEFAULT).sampled(self.answers)
+        return find(self.metric).sampled(self.answers)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,10 @@
 import copy
 import importlib.util
 import io
-from collections.abc import Callable
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,12 +23,12 @@ from crosstail.data.images.files import Samples
 from crosstail.metrics._link import probabilities
 from crosstail.metrics._prevalence import training_shares
 from crosstail.prediction.predictor import UNKNOWN, Predictor
-from crosstail.prediction.scoring import BATCH
 from crosstail.progress import Progress
 from crosstail.storage import naming, replacing, write_json
 
 TOLERANCE = 1e-4
 SUFFIXES = {"onnx": ".onnx", "torch": ".pt2"}
+BATCH = 16  # inputs compared at a time: an exported network holds the activations of many layers at once
 MOST = 1000  # training samples that are compared where there are no test samples
 Function = Callable[[NDArray[Any]], NDArray[np.float32]]
 """From inputs (N, ...) to probabilities (N, C)."""
@@ -93,7 +96,7 @@ def export(
     program = _traced(whole, example)
     write, read = WRITERS[format]
     with replacing(out) as partial:
-        with naming(out):
+        with naming(out), _without_warnings():
             write(program, partial)
         check = _compare(predictor, domain, read(partial), dataset, progress)
     write_json(out.with_name(f"{out.name}.json"), _card(predictor, site, format, check))
@@ -118,6 +121,21 @@ def _require_apart(run: Path, out: Path) -> None:
     for file in written:
         if file.exists() and file.resolve().is_relative_to(run.resolve()):
             raise ValueError(f"--out {out}: would overwrite {file}, which belongs to the run: choose another --out")
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Writing prints what the optimiser leaves as it is; what counts is that the file predicts the same as the run."""
+    loggers = [logging.getLogger(name) for name in ("onnxscript", "torch.onnx")]
+    before = [logger.level for logger in loggers]
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            for logger in loggers:
+                logger.setLevel(logging.ERROR)
+            yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def _traced(whole: nn.Module, example: Tensor) -> ExportedProgram:
@@ -156,7 +174,13 @@ def _write_torch(program: ExportedProgram, file: Path) -> None:
 
 def _read_torch(file: Path) -> Function:
     model = torch.export.load(file).module()
-    return lambda x: model(torch.from_numpy(x)).detach().numpy()
+
+    @torch.no_grad()  # else the activations of a whole batch stay in memory
+    def said(x: NDArray[Any]) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = model(torch.from_numpy(x)).numpy()
+        return found
+
+    return said
 
 
 WRITERS: dict[str, tuple[Callable[[ExportedProgram, Path], None], Callable[[Path], Function]]] = {
@@ -174,7 +198,7 @@ def _compare(
 ) -> Check:
     """Require the same class for every sample, and the same probabilities up to TOLERANCE."""
     inputs: Samples
-    what, inputs = "random inputs", _random_inputs(predictor, BATCH + 1)
+    what, inputs = "random inputs", _random_inputs(predictor, 4 * BATCH + 1)
     if dataset is not None:
         rows, of = dataset.rows("test"), "test"
         if not len(rows):  # a model that was trained on every sample

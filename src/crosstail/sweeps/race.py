@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 
 from crosstail import algorithms
 from crosstail.data import DomainDataset
-from crosstail.metrics import Answered, Answers, PairAccuracy, compare_methods
+from crosstail.metrics import DEFAULT, Answered, Answers, PairAccuracy, compare_methods
+from crosstail.metrics._calibration import Calibration, calibrated
+from crosstail.metrics.as_they_come import by_prevalence
 from crosstail.sweeps import plan as planning
 from crosstail.sweeps.cost import cost
 from crosstail.sweeps.halving import score
@@ -28,6 +30,10 @@ from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec, split_method
 
 HELD_OUT = "val", "test"
+
+
+COME = "as_they_come"
+"""The other question that a race may rank by: it then compares and shows answers for samples as they come."""
 
 
 def enter(
@@ -120,8 +126,8 @@ def entrants(
                 s: Judged.mean([results[key].judged(choice.selected_on) or Judged(0.0, 0.0) for key in keys])
                 for s, keys in runs.items()
             },
-            validated={seed: _validated(store, keys) for seed, keys in runs.items()},
-            answers={seed: _answers(store, keys, y) for seed, keys in runs.items()},
+            validated={seed: _validated(store, keys, choice.selected_on) for seed, keys in runs.items()},
+            answers={seed: _answers(store, keys, y, choice.selected_on) for seed, keys in runs.items()},
         )
         found.append(entrant)
     return found, failed
@@ -141,32 +147,44 @@ def _failed(
             yield FailedRun(choice.method, name, (failures[key].error or [failures[key].kind])[-1])
 
 
-def _answers(store: Store, keys: Sequence[str], y: NDArray[np.int64]) -> Answers:
+def _answers(store: Store, keys: Sequence[str], y: NDArray[np.int64], on: str) -> Answers:
     """The answers of a run for the test samples, or of those that tested a fold each."""
-    parts = []
+    parts, come = [], []
     for run in (Run(store.path / "runs" / key) for key in keys):
         if run.test is None:
             raise ValueError(f"{run.path} has no predictions.pt: remove the folder and repeat the command")
         parts.append(run.test)
+        if on == COME and run.held_out is not None:
+            come.append(_as_they_come(run, run.held_out.test))
     said = Answers.pooled(parts)
     if not np.array_equal(said.y, y):
         raise ValueError(
             f"{store.path}: the data or their split have changed since this race was started; choose another --out"
         )
-    return said
+    return Answers.pooled(come) if come else said
 
 
-def _validated(store: Store, keys: Sequence[str]) -> Answers | None:
+def _as_they_come(run: Run, samples: Answers) -> Answers:
+    """The answers for the prevalence of the classes at each site, without probabilities."""
+    given = run.calibration or Calibration.none(samples.domains, len(samples.classes))
+    said = by_prevalence(calibrated(samples, given))
+    return replace(predictions(said), by_prevalence=said.by_prevalence)
+
+
+def _validated(store: Store, keys: Sequence[str], on: str) -> Answers | None:
     """The answers of a run, or of all folds, for the validation samples; None if they are not kept."""
-    kept = [Run(store.path / "runs" / key).held_out for key in keys]
-    parts = [predictions(one.validation) for one in kept if one is not None]
+    parts = []
+    for run in (Run(store.path / "runs" / key) for key in keys):
+        if run.held_out is not None:
+            of = run.held_out.validation
+            parts.append(_as_they_come(run, of) if on == COME else predictions(of))
     return Answers.pooled(parts) if len(parts) == len(keys) else None
 
 
 def two_winners(found: Sequence[Entrant], results: Mapping[str, Summary]) -> list[str]:
     """A note where pairs that are equally important and samples as they come have other winners on validation."""
     winners = []
-    for on in ("pair_average", "as_they_come"):
+    for on in ("pair_average", COME):
         judged = {
             one.method: fmean(results[key].validation[on] or 0.0 for keys in one.runs.values() for key in keys)
             for one in found
@@ -179,9 +197,10 @@ def two_winners(found: Sequence[Entrant], results: Mapping[str, Summary]) -> lis
     (alike, first), (come, second) = winners
     if alike == come:
         return []
+    other = "pair_average ranks by the first" if found[0].selected_on == COME else f"{COME} ranks by the second"
     return [
         f"two questions have two winners on validation: {first} if every pair is equally important, {second} for "
-        "samples as they come, with answers for that; --select-on as_they_come ranks by the second"
+        f"samples as they come, with answers for that; --select-on {other}"
     ]
 
 
@@ -195,9 +214,10 @@ def leaderboard(found: Sequence[Entrant]) -> list[Standing]:
     # Rounded, so that equal values in another order of seeds have equal means.
     judged = {entrant.method: Judged.mean(list(entrant.validation.values())) for entrant in found}
     ranked = sorted(found, key=lambda entrant: (-round(judged[entrant.method].score, 9), entrant.cost))
-    seeds = {one.method: [Answered(seed, answers) for seed, answers in one.answers.items()] for one in ranked}
+    metric, shown = (COME, COME) if ranked[0].selected_on == COME else (DEFAULT, "balanced_accuracy")
+    seeds = {one.method: [Answered(seed, given, metric) for seed, given in one.answers.items()] for one in ranked}
     leads = compare_methods(seeds, ranked[0].method, "pair_average")
-    checks = {one.method: [Answered(s, given) for s, given in one.validated.items() if given] for one in ranked}
+    checks = {one.method: [Answered(s, given, metric) for s, given in one.validated.items() if given] for one in ranked}
     behind = compare_methods(checks, ranked[0].method, "pair_average")
     board = []
     for entrant in ranked:
@@ -205,7 +225,7 @@ def leaderboard(found: Sequence[Entrant]) -> list[Standing]:
         other = behind.get(entrant.method)  # None if it is the first, or was not compared
         near = other is not None and not (other.sure and other.estimate < 0)
         told = [one.told for one in answers]
-        tests, known = ([one.value("balanced_accuracy") for one in track] for track in (answers, told))
+        tests, known = ([one.value(shown) for one in track] for track in (answers, told))
         averages = [test.pair_average or 0.0 for test in tests]
         low, high = PairAccuracy.mean_interval(tests, "pair_average") or (0.0, 1.0)
         kept: dict[str, Any] = {f.name: getattr(entrant, f.name) for f in fields(BestTrial)}

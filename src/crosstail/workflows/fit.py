@@ -1,6 +1,6 @@
 """Train one model, or one for each fold or unseen domain, and write their pages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,6 +70,7 @@ def fit(
     devices: Devices = ONE,
     log: str | None = None,
     progress: Progress = silent,
+    tell: Callable[[str], None] = lambda note: None,
 ) -> Fitted:
     """Train a model that works for every (domain, class) pair, and write its page.
 
@@ -84,6 +85,7 @@ def fit(
         devices: Processes and devices that share every batch; all processes run this function and return the same.
         log: Also write a log: tensorboard (RUN/tensorboard).
         progress: Called as the work advances.
+        tell: Told each note about the data as soon as they are loaded.
 
     >>> from crosstail.testing.easy_data import easy_run
     >>> with easy_run("erm") as (spec, out):
@@ -101,6 +103,8 @@ def fit(
     for name in critical:
         if name not in source.classes:
             raise ValueError(f"--critical {name}: {discovery.suggestion(name, list(source.classes))}")
+    for note in source.notes:
+        tell(note)
     specs = protocols.parts(spec, source)
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
     refuse_foreign(out, own=all((place / "spec.json").exists() for place in places))

@@ -160,8 +160,13 @@ def next_step(shared: RunSpec, use: Standing, out: Path, data: DomainDataset, le
         text = f"Train {use.method} again, with the samples of each {leaks} kept together."
     elif not trained:
         text = f"Train {use.method} again, on its own."
-    shared = replace(shared.with_group(leaks), freeze=shared.freeze or None)  # vectors are what they are
+    return text, next_command(shared.with_group(leaks), use.method, out)
+
+
+def next_command(shared: RunSpec, method: str, out: Path) -> str:
+    """The command that trains a method with the hyperparameters that the race chose, if it has any."""
+    shared = replace(shared, freeze=shared.freeze or None)  # vectors are what they are
     words = options(shared, only={field.name for field in fields(shared)} - NOT_INHERITED)
-    words += ["--algorithm", use.method, *["--hparams", str(out / "selected.json")] * trained]
+    words += ["--algorithm", method, *["--hparams", str(out / "selected.json")] * (not untrained(method))]
     words += ["--refit"] * bool(shared.folds)
-    return text, shlex.join(["crosstail", "fit", shared.dataset, *words, "--out", str(unused_path("run"))])
+    return shlex.join(["crosstail", "fit", shared.dataset, *words, "--out", str(unused_path("run"))])

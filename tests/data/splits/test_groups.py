@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from PIL import Image, ImageOps
 from sklearn.model_selection import StratifiedGroupKFold
 
 from crosstail.data import DomainDataset, load
@@ -156,10 +156,10 @@ def test_copies_and_look_alikes_stay_together(photos, tmp_path):
     root = photos(n=6)
     pictures = sorted(root.rglob("*.jpg"))
     (root / "photo/cat/copy.jpg").write_bytes(pictures[0].read_bytes())
-    Image.open(pictures[20]).save(root / "sketch/cat/smaller.png")
+    ImageOps.mirror(Image.open(pictures[20]).resize((80, 64))).save(root / "sketch/cat/larger.jpg")
     dataset = load(root)
     names, group = dataset.x.paths(), dataset.group
-    for one, other in ((pictures[0], "photo/cat/copy.jpg"), (pictures[20], "sketch/cat/smaller.png")):
+    for one, other in ((pictures[0], "photo/cat/copy.jpg"), (pictures[20], "sketch/cat/larger.jpg")):
         i, j = names.index(str(one.relative_to(root))), names.index(other)
         assert group[i] == group[j] and dataset.split[i] == dataset.split[j]
     assert len(set(group)) == len(dataset) - 2 and "2 groups" in dataset.notes[0]

@@ -5,7 +5,6 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -15,9 +14,7 @@ from rich.console import Console
 from crosstail import discovery
 from crosstail.data import with_gaps_noted
 from crosstail.data.dataset import DomainDataset
-from crosstail.data.examination import equal
 from crosstail.data.images.files import ImageFiles
-from crosstail.data.images.look_alike import alike
 from crosstail.data.names import SameName
 from crosstail.reports.audit import CAVEAT, audit, charts, findings, recommend
 from crosstail.reports.audit.advice import regime
@@ -316,27 +313,6 @@ def test_images_that_are_not_in_files_of_their_own_are_audited_like_files(folder
     dataset = from_folder(folder)
     found = audit(dataset.with_x(Elsewhere(folder, dataset.x.paths(), resolution=48)))
     assert found.to_json() == audit(dataset).to_json()
-
-
-def test_alike_is_correlation_and_goes_over_others():
-    rng = np.random.default_rng(0)
-    base = rng.integers(60, 190, (5, 32, 32))
-    noise = [base[0] + rng.normal(0, 2, (32, 32)) for _ in range(2)]
-    made = [*base, *noise, base[1] * 0.5 + 60, np.full((32, 32), 7), np.full((32, 32), 7)]
-    thumbnails = np.clip(np.round(made), 0, 255).astype(np.uint8)
-    groups = equal(enumerate(alike(thumbnails, quiet).tolist()))
-    assert sorted(map(sorted, groups)) == [[0, 5, 6], [1, 7]]
-    for i, j in combinations(range(8), 2):
-        correlates = np.corrcoef(thumbnails[i].ravel(), thumbnails[j].ravel())[0, 1] >= 0.995
-        assert correlates == any({i, j} <= set(group) for group in groups)
-
-
-def test_alike_crosses_blocks_and_takes_no_images(monkeypatch):
-    monkeypatch.setattr("crosstail.data.images.look_alike._BLOCK", 4)
-    thumbnails = np.random.default_rng(0).integers(0, 256, (11, 32, 32), np.uint8)
-    thumbnails[9] = thumbnails[2]
-    assert equal(enumerate(alike(thumbnails, quiet).tolist())) == [[2, 9]]
-    assert len(alike(thumbnails[:0], quiet)) == 0
 
 
 def test_progress_ends_at_the_total(folder):

@@ -15,13 +15,14 @@ from crosstail.data.inputs._hashes import NO_CONTENT
 CONTENT, HEADER, PIXELS = 1, 2, 3
 """How far samples are examined: their bytes are hashed; the header of an image is read, too; it is decoded."""
 
-SIDE = 32  # pixels of a thumbnail
+SIDE = 64  # pixels of a thumbnail
+DECODED = 2 * SIDE  # least pixels of what it is made from: a JPEG that is decoded at 1/8 is no mean of its pixels
 
 Name = TypeVar("Name", bound=Hashable)
 
 
 class Look(NamedTuple):
-    """An image: its stored size (width, height), and if it was decoded, a grey thumbnail (32, 32)."""
+    """An image: its stored size (width, height), and if it was decoded, a grey thumbnail (64, 64)."""
 
     size: tuple[int, int] = (0, 0)
     mode: str = ""
@@ -36,10 +37,8 @@ class Examined:
 
     content: NDArray[np.int64]  # (N,)
     looks: Sequence[Look] = ()
-    errors: Mapping[int, Exception] = field(default_factory=dict)
-    """Why a row cannot be read or, as far as it was tried, decoded."""
-    unread: frozenset[int] = frozenset()
-    """The rows among them that could not be read at all."""
+    errors: Mapping[int, Exception] = field(default_factory=dict)  # why a row cannot be read or, if tried, decoded
+    unread: frozenset[int] = frozenset()  # rows among them that could not be read at all
 
     @property
     def hashes(self) -> NDArray[np.int64]:
@@ -58,7 +57,7 @@ class Examined:
 
     @property
     def thumbnails(self) -> NDArray[np.uint8]:
-        """Grey thumbnails (N, 32, 32); black for images that cannot be decoded."""
+        """Grey thumbnails (N, 64, 64); black for images that cannot be decoded."""
         black = np.zeros((SIDE, SIDE), np.uint8)
         found = [black if look.thumbnail is None else look.thumbnail for look in self.looks]
         return np.array(found, np.uint8).reshape(-1, SIDE, SIDE)
@@ -85,8 +84,8 @@ def equal(keyed: Iterable[tuple[Name, Hashable]]) -> list[list[Name]]:
 
 
 def thumbnail(image: Pixels) -> NDArray[np.uint8]:
-    """A grey thumbnail (32, 32) of an image (H, W, 3)."""
-    return np.asarray(Image.fromarray(image).convert("L").resize((SIDE, SIDE), Image.Resampling.BOX))
+    """A grey thumbnail (64, 64) of an image (H, W, 3)."""
+    return np.asarray(Image.fromarray(image).convert("L").resize((SIDE, SIDE), Image.Resampling.BILINEAR))
 
 
 def are_blank(images: Pixels) -> NDArray[np.bool_]:

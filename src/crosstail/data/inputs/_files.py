@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from crosstail.cache import cache_folder, write_atomically
 from crosstail.data.images.decode import BrokenImage, header, read_image
 from crosstail.data.images.files import ImageFiles, ReadFile
-from crosstail.data.inputs._examined import CONTENT, PIXELS, SIDE, Examined, Look, are_blank, thumbnail
+from crosstail.data.inputs._examined import CONTENT, DECODED, PIXELS, Examined, Look, are_blank, thumbnail
 from crosstail.data.inputs._hashes import digest
 from crosstail.machine import cores
 from crosstail.progress import Progress
@@ -80,7 +80,7 @@ def _look(x: ImageFiles, i: int, detail: int) -> ReadFile:
         hashed = int.from_bytes(digest(content), "little", signed=True)
         if detail == CONTENT:
             return ReadFile(hashed)
-        grey = thumbnail(read_image(content, at_least=SIDE, name=name)) if detail == PIXELS else None
+        grey = thumbnail(read_image(content, at_least=DECODED, name=name)) if detail == PIXELS else None
         return ReadFile(hashed, Look(*header(content, name), grey, grey is not None and bool(are_blank(grey[None]))))
     except BrokenImage as error:
         return ReadFile(hashed, error=error)

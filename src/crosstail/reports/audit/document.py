@@ -222,8 +222,8 @@ def _duplicates(audit: Audit, dataset: DomainDataset) -> Iterator[Block]:
         return
     yield Heading("Duplicate images")
     yield Text(
-        "= joins exact duplicates, ~ images that look alike (grey thumbnails with a correlation of 0.995 or more); "
-        "differences are in brackets."
+        "= joins exact duplicates, ~ images that look alike, perhaps resized, mirrored, cropped or marked; differences "
+        "are in brackets."
     )
     yield from _galleries(dataset, suspicious, len(suspicious), "; `crosstail audit --json` lists all")
 

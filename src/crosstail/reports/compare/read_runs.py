@@ -55,6 +55,7 @@ class ReportRow:
     test: float | None  # pair average
     transferability: Transferability
     data: DataFacts
+    critical: Sequence[str] = ()  # classes that must not be missed
     chosen: bool = True  # whether its hyperparameters won the search
     trials: int | None = None  # that it was chosen from
 
@@ -147,6 +148,7 @@ def read_result(folder: Path) -> ReportRow | SkippedFolder:
         test=result.test.pair_average,
         transferability=result.transferability,
         data=result.data,
+        critical=result.critical,
     )
 
 

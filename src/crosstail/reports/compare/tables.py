@@ -180,10 +180,14 @@ def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
 
 
 def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row per run for which all are defined: α, β, γ, (β + γ) − α and the test pair average in %."""
+    """One row per run for which all are defined: α, β, γ, (β + γ) − α and the test pair average in %.
+
+    `of` is the method whatever its hyperparameters.
+    """
     rows = []
     for data, method, seed, run in runs[["data", "method", "seed", "run"]].itertuples(index=False):
         alpha, beta, gamma = (getattr(run.transferability, name) for name in ("alpha", "beta", "gamma"))
         if None not in (alpha, beta, gamma, run.test):
-            rows.append((data, method, seed, alpha, beta, gamma, beta + gamma - alpha, 100 * run.test))
-    return pd.DataFrame(rows, columns=["data", "method", "seed", "α", "β", "γ", "separation", "accuracy"])
+            known = alpha, beta, gamma, beta + gamma - alpha, 100 * run.test
+            rows.append((data, method, run.spec.method, seed, *known))
+    return pd.DataFrame(rows, columns=["data", "method", "of", "seed", "α", "β", "γ", "separation", "accuracy"])

@@ -92,19 +92,16 @@ class Table:
     `name` is the stem of its files (see `files.save_table`) and `numbers` the unrounded values behind them.
     """
 
-    header: Sequence[str]
-    """All empty: no header row."""
+    header: Sequence[str]  # all empty: no header row
     rows: Sequence[Sequence[str]]
     name: str = ""
     title: str = ""
     note: str = ""
     emphasised: Set[tuple[int, int]] = frozenset()
-    faint: Set[int] = frozenset()
-    """Rows that matter less."""
+    faint: Set[int] = frozenset()  # rows that matter less
+    # Background of a cell, from 0 (light) to 1 (dark); NaN marks a cell that should not be empty.
     shades: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    """Background of a cell, from 0 (light) to 1 (dark); NaN marks a cell that should not be empty."""
-    words_last: bool = False
-    """The last column is prose: left-aligned and wrapped."""
+    words_last: bool = False  # the last column is prose: left-aligned and wrapped
     numbers: pd.DataFrame | None = None
 
     @property

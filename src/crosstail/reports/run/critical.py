@@ -53,5 +53,7 @@ def critical_summary(tested: Tested, questions: Questions | None = None, title: 
     untested = [name for name in tested.critical if name not in set(found["class"])]
     notes = [f"There are no test samples of {', '.join(untested)}."] if untested else []
     if informed and questions is not None:
-        notes.append(f"--prior: recall of the answers of `{questions.option}`.")
+        notes.append(
+            f"--prior: recall of answers that take into account how frequent classes are (`{questions.option}`)."
+        )
     return Table(title=title, header=header, rows=rows, note=" ".join(notes))

@@ -18,6 +18,7 @@ from crosstail.training.run import Run
 
 ALIKE, COME = "pairs alike", "as they come"
 MEANING = "Pairs alike: every (domain, class) pair is equally important. As they come: "
+KNOWING = "With the option, answers take into account how frequent each class is at the site"
 TRAIN = "train"
 
 
@@ -67,10 +68,11 @@ class Questions:
 
     @property
     def meaning(self) -> str:
-        """How pairs weigh in both questions."""
-        if self.prior == TRAIN:
-            return f"{MEANING}each pair weighs as much as it has training samples."
-        return f"{MEANING}the classes of a site are as frequent as the prior says."
+        """How pairs weigh in both questions, and what the option does."""
+        come = "each pair weighs as much as it has training samples"
+        if self.prior != TRAIN:
+            come = f"the classes of a site are as frequent as --prior {self.prior} says"
+        return f"{MEANING}{come}. {KNOWING} (`{self.option}`)."
 
     def rows(self, *, sites: bool = True) -> Iterator[tuple[str, list[tuple[float, tuple[float, float]]]]]:
         """Of all samples and of each site: its name and, for both answers to both questions, value and interval."""
@@ -111,7 +113,7 @@ def sentence_of(found: Questions) -> str:
 def summary(found: Questions) -> Table:
     """Two answers to two questions, for the terminal."""
     ((_, cells),) = found.rows(sites=False)
-    answers = ["crosstail predict", f"with {found.option}"]
+    answers = ["default answers", f"with {found.option}"]
     rows = [[name, *map(_cell, cells[i : i + 2])] for name, i in zip(answers, (0, 2), strict=True)]
     title = "Two questions: % right with 95 % interval"
     return Table(title=title, header=["", ALIKE, COME], rows=rows, emphasised={(0, 1), (1, 2)}, note=found.meaning)
@@ -121,7 +123,7 @@ def questions_table(found: Questions) -> Table:
     """The same for all samples and for each site."""
     rows = [[name, *map(_cell, cells)] for name, cells in found.rows()]
     header = ["site", f"{ALIKE}: default", f"{COME}: default", f"{ALIKE}: with option", f"{COME}: with option"]
-    note = f"% right, with 95 % interval. {found.meaning} With option: `{found.option}`.{_tested(found)}"
+    note = f"% right, with 95 % interval. {found.meaning}{_tested(found)}"
     return Table(header=header, rows=rows, note=note, emphasised={(i, j) for i in range(len(rows)) for j in (1, 4)})
 
 
@@ -134,7 +136,7 @@ def card_of(found: Questions) -> Card:
     """What is right of the samples as they come."""
     (_, (_, come, _, informed)) = next(found.rows(sites=False))
     ends = " to ".join(map(percent, informed[1]))
-    note = f"with {found.option}; 95 % interval {ends}; default answers {percent(come[0])} %"
+    note = f"told how frequent classes are ({found.option}); 95 % interval {ends}; default answers {percent(come[0])} %"
     return Card("Samples as they come", f"{percent(informed[0])} %", note)
 
 
