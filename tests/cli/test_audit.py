@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from crosstail.data import load
+
 
 @pytest.fixture
 def audit(crosstail):
@@ -89,6 +91,30 @@ def test_a_folder_of_images(audit, folder):
     (duplicate,) = record["duplicates"]
     assert {"class", "domain"} <= set(duplicate["across"])
     assert sorted(sample["name"] for sample in duplicate["samples"]) == ["photo/cat/0.png", "sketch/dog/0.png"]
+
+
+def test_broken_images_are_named_and_the_others_counted_as_in_a_run(audit, folder):
+    record = json.loads(audit(folder, "--json").out)
+    run = load(folder, skip_broken=True)
+    assert record["counts"] == {split: run.counts(split).tolist() for split in ("train", "val", "test")}
+    assert "1 image cannot be read and is not counted" in " ".join(audit(folder).out.split())
+
+
+def test_photos_are_as_large_as_they_stand_upright(audit, folder):
+    orientation = Image.Exif()
+    orientation[0x112] = 6
+    (folder / "sketch/dog/1.png").unlink()
+    for path in folder.glob("*/*/*.png"):
+        Image.open(path).save(path, exif=orientation)
+    assert json.loads(audit(folder, "--json").out)["inputs"]["overall"]["median"] == [20, 24]
+
+
+def test_the_page_of_a_manifest_is_named_after_its_file(audit, folder, tmp_path):
+    rows = [f"{path.relative_to(folder)},{path.parts[-3]},{path.parts[-2]}" for path in sorted(folder.glob("*/*/*"))]
+    for name, title in (("labels.csv", "photos/labels.csv"), ("second.csv", "second")):
+        (folder / name).write_text("\n".join(["path,domain,label", *rows]), encoding="utf-8")
+        audit(folder / name, "--out", tmp_path / "audit.html")
+        assert f"{title}: data audit" in (tmp_path / "audit.html").read_text(encoding="utf-8")
 
 
 def test_the_next_command_repeats_what_was_asked_for(audit, folder):

@@ -50,7 +50,7 @@ def audit(
         print(json.dumps(audited.to_json()))
         return
     console = Console(highlight=False)
-    terminal.show([*summary(found), *([] if trained is None else suspects(trained, ALL))], console)
+    terminal.show([*([] if trained is None else suspects(trained, ALL)), *summary(found)], console)
     where = f"The page is in {out}." if out else "Add --out audit.html for a page with charts and pictures."
     console.print(where, markup=False, soft_wrap=True)
     if recommend(found) is not None:

@@ -173,8 +173,9 @@ def _squared_of_own(z: Tensor, centroids: Tensor, precision: Precision | None) -
     if precision is None:
         squared = _OwnSquares.apply(z, centroids.view(len(z), each, z.shape[1]))
     else:
-        at = torch.arange(len(centroids), device=z.device)
-        squared = _squared_one_by_one(at // max(each, 1), at, z, centroids, *split(precision)).view(len(z), each)
+        columns = torch.arange(len(centroids), device=z.device)
+        parts = split(precision)
+        squared = _squared_one_by_one(columns // max(each, 1), columns, z, centroids, *parts).view(len(z), each)
     return squared, *_ends(squared)
 
 

@@ -1,15 +1,17 @@
 """Look at a data set before any training."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from crosstail import data
 from crosstail.data import DataSpec, DomainDataset, protocols
+from crosstail.data.sources._locate import data_name
 from crosstail.progress import Progress, silent
 from crosstail.reports.audit import Audit
 from crosstail.reports.audit import audit as examine
 from crosstail.reports.audit.document import page
+from crosstail.reports.audit.inputs import ImageInputs
 from crosstail.reports.document import html
 from crosstail.reports.run.suspects import suspect_table, suspects_by_pair
 from crosstail.training.existing import existing_run
@@ -52,13 +54,28 @@ def audit(
     (3, 10)
     """
     require_page(out)
-    many, few = data.shot_thresholds(spec.dataset)
-    dataset = protocols.split(data.load_source(spec, progress, decided=False), spec)
-    found = examine(dataset.plain(), many=many, few=few, progress=progress)
+    found, dataset = _examined(spec, progress)
     trained = None if run is None else _run_on(existing_run(run), spec.dataset)
     if out is not None:
         html.save(page(found, dataset, [] if trained is None else list(suspects_by_pair(trained))), out)
     return Audited(found, dataset, trained)
+
+
+def _examined(spec: DataSpec, progress: Progress) -> tuple[Audit, DomainDataset]:
+    """What is found in the data that a run would have: broken images are named, but not counted."""
+    many, few = data.shot_thresholds(spec.dataset)
+    dataset = protocols.split(data.load_source(spec, progress, decided=False), spec)
+    found = examine(dataset.plain(), many=many, few=few, progress=progress)
+    inputs, notes = found.inputs, found.notes
+    if isinstance(inputs, ImageInputs) and 0 < len(inputs.broken) < len(dataset):
+        dataset = protocols.split(data.load_source(replace(spec, skip_broken=True), progress, decided=False), spec)
+        found = examine(dataset.plain(), many=many, few=few, progress=progress)
+        assert isinstance(found.inputs, ImageInputs)
+        found = replace(found, notes=notes, inputs=replace(found.inputs, broken=inputs.broken))
+    file = Path(spec.dataset)
+    if file.is_file() and data_name(file) != file.name:  # named after its folder, which may hold several
+        found = replace(found, name=f"{data_name(file)}/{file.name}")
+    return found, dataset
 
 
 def _run_on(path: Path, source: str) -> Run:

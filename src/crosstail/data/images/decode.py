@@ -31,6 +31,7 @@ _IN_MEMORY = 256 << 20  # bytes; smaller files are read before decoding, so that
 _JPEG = b"\xff\xd8"
 _TURNS = ("FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90")
 _UPRIGHT = {value: Image.Transpose[turn] for value, turn in enumerate(_TURNS, 2)}  # EXIF orientation → what undoes it
+_SIDEWAYS = range(5, 9)  # orientations that swap width and height
 
 
 class BrokenImage(ValueError):
@@ -71,12 +72,14 @@ def read_image(source: Path | str | bytes, *, at_least: int | None = None, name:
 
 
 def header(content: bytes, name: str) -> tuple[tuple[int, int], str, str]:
-    """Size (width, height), mode and format of an image as it is stored."""
+    """Size (width, height) of an image when it stands upright, and its stored mode and format."""
     with _errors_named(name):
         if not content:
             raise BrokenImage(name, "is empty")
         with _open(BytesIO(content)) as image:
-            return image.size, image.mode, image.format or ""
+            width, height = image.size
+            size = (height, width) if _orientation(image) in _SIDEWAYS else (width, height)
+            return size, image.mode, image.format or ""
 
 
 def read_bytes(source: Path | bytes, name: str) -> bytes:
@@ -135,10 +138,7 @@ def _decode(image: Image.Image, at_least: int | None, name: str) -> Pixels:
     if at_least:
         image.draft("RGB", (at_least, at_least))  # decodes a JPEG at 1/2, 1/4 or 1/8, in a fraction of the time
     image.load()  # first, as Pillow turns a TIFF upright when it loads it, and then clears the tag
-    try:
-        orientation = image.getexif().get(ExifTags.Base.Orientation, 1)
-    except Exception:  # broken metadata does not spoil the pixels
-        orientation = 1
+    orientation = _orientation(image)
     image = _rgb(image, name)
     if at_least and min(image.size) >= 2 * at_least:
         image = image.reduce(min(image.size) // at_least)
@@ -147,6 +147,14 @@ def _decode(image: Image.Image, at_least: int | None, name: str) -> Pixels:
     pixels = np.asarray(image)
     height, width = pixels.shape[:2]
     return _centre(pixels, min(height, 2 * width), min(width, 2 * height)) if at_least else pixels
+
+
+def _orientation(image: Image.Image) -> int:
+    """The EXIF orientation."""
+    try:
+        return int(image.getexif().get(ExifTags.Base.Orientation, 1))
+    except Exception:  # broken metadata does not spoil the pixels
+        return 1
 
 
 def _rgb(image: Image.Image, name: str) -> Image.Image:

@@ -22,7 +22,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 class Look(NamedTuple):
-    """An image: its stored size (width, height), and if it was decoded, a grey thumbnail (64, 64)."""
+    """An image: its size (width, height) when it stands upright, and if it was decoded, a grey thumbnail (64, 64)."""
 
     size: tuple[int, int] = (0, 0)
     mode: str = ""

@@ -36,7 +36,7 @@ SPLITS = ("training", "validation", "test")
 
 
 def page(audit: Audit, dataset: DomainDataset, suspects: Sequence[Block] = ()) -> Document:
-    """Everything the audit found, and probable label errors; `dataset` is where images of duplicates come from."""
+    """Probable label errors, if asked for, and all that the audit found; images of duplicates are from `dataset`."""
     samples = [f"{int(table.sum()):,} for {split}" for split, table in zip(SPLITS, audit.counts.values(), strict=True)]
     size = f"{_size(audit)}, {several(audit.train.size, 'pair')}: {', '.join(samples)}."
     shots = (
@@ -46,12 +46,12 @@ def page(audit: Audit, dataset: DomainDataset, suspects: Sequence[Block] = ()) -
     found = findings(audit)
     problems, notes = ([finding for finding in found if finding.problem == of] for of in (True, False))
     blocks: list[Block | None] = [
+        *suspects,
         Text(verdict(found), lead=True),
         _cards(audit, problems),
         *_section("Problems to solve before training", problems, 6),
         *_leaking(audit, dataset),
         *_duplicates(audit, dataset),
-        *suspects,
         *_section("Worth knowing", notes, 6),
         *_advice(audit),
         Heading("Samples per pair"),

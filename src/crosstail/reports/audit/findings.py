@@ -104,7 +104,9 @@ def _inputs(audit: Audit) -> Iterable[AuditFinding]:
         yield from _count(constant, "feature", "features", f"the same value in every row, of {inputs.width}.")
         return
     if inputs.broken:
-        text = f"{several(len(inputs.broken), 'image')} cannot be read."
+        is_not = " and is not counted" if len(inputs.broken) == 1 else " and are not counted"
+        counted = "" if audit.num_samples > inputs.overall.images else is_not
+        text = f"{several(len(inputs.broken), 'image')} cannot be read{counted}."
         yield AuditFinding(text, tuple(f"{name}: {reason}" for name, reason in inputs.broken), problem=True)
     yield from _count(inputs.blank, "image", "images", "a single colour.")
 
