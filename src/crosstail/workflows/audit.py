@@ -70,6 +70,7 @@ def _examined(spec: DataSpec, progress: Progress) -> tuple[Audit, DomainDataset]
         broken, notes = found.inputs.broken, found.notes
         dataset = protocols.split(data.load_source(replace(spec, skip_broken=True), progress, decided=False), spec)
         found = examine(dataset.plain(), many=many, few=few, progress=progress)
+        assert isinstance(found.inputs, ImageInputs)
         found = replace(found, notes=notes, inputs=replace(found.inputs, broken=broken))
     file = Path(spec.dataset)
     if file.is_file() and data_name(file) != file.name:  # named after its folder, which may hold several
