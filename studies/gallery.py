@@ -26,7 +26,6 @@ KEPT = {
     "matrix": "report-labels/charts/matrix-1.png",
     "discrepancy": "report-labels/charts/discrepancy-0.png",
     "ratio": "report-labels/charts/ratio-0.png",
-    "separation": "report-sweep/charts/separation-digits.png",
     "transferability": "report-sweep/charts/transferability-digits.png",
     "gain": "report-sweep/charts/gain-digits.png",
     "curves": "report-sweep/charts/curves-digits.png",

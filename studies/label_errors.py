@@ -16,9 +16,8 @@ from studies.result_options import result_options
 
 from crosstail.data import DomainDataset, save_arrays
 from crosstail.metrics import wilson
-from crosstail.metrics._calibration import training_shares
+from crosstail.metrics._prevalence import training_shares, with_prior
 from crosstail.prediction.label_errors import label_errors, worth_a_look
-from crosstail.prediction.prior import with_prior
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.resolve import resolve

@@ -1,4 +1,4 @@
-"""Imports and calls point down only: cli → report → … → losses; the walk in docs/architecture.md is a real run's."""
+"""Imports and calls point down only: cli → workflows → … → losses; the walk in docs/architecture.md is a real run's."""
 
 import ast
 import gc

@@ -96,7 +96,7 @@ def wheel(tmp_path_factory):
 def clean(wheel, tmp_path_factory):
     """Run a program of an environment that has the wheel and what it requires, without any extra.
 
-    The requirements are links to those of this environment: to install them again takes minutes.
+    The requirements are links into this environment, because installing them again takes minutes.
     """
     place = tmp_path_factory.mktemp("clean")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", place / "venv"], check=True)

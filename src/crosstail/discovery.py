@@ -19,11 +19,7 @@ FROM_FILES = ("algorithm", "backbone", "metric", "second stage")
 
 
 def names(package: str) -> list[str]:
-    """The names that a package offers, sorted, without importing it: torch takes seconds.
-
-    >>> "digits" in names("crosstail.data.benchmarks")
-    True
-    """
+    """The names that a package offers, sorted, without importing it: torch takes seconds."""
     return sorted(info.name for info in pkgutil.iter_modules(folders(package)) if not info.name.startswith("_"))
 
 
@@ -150,11 +146,7 @@ def combined(name: str) -> list[str]:
 
 
 def own_files(name: str) -> list[str]:
-    """The users' files in a name.
-
-    >>> own_files("boda+coral"), own_files("boda+./mine.py")
-    ([], ['./mine.py'])
-    """
+    """The users' files in a name."""
     return [word for word in combined(name) if word.endswith(".py")]
 
 

@@ -11,5 +11,4 @@ def pair_number(y: T, domain: T, num_classes: int) -> T:
     >>> pair_number(1, 2, num_classes=10)
     21
     """
-    found: T = domain * num_classes + y
-    return found
+    return domain * num_classes + y

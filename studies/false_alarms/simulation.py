@@ -1,9 +1,11 @@
 """Draws from real seeds and test samples, compared by `compare_methods`: how often it is wrong, how often it sees.
 
 What is known of a setting is taken for all there is: a draw takes seeds and, within each pair, test samples with
-replacement. So the true accuracy of a method is its mean over all seeds and samples that are known.
+replacement (seeds of one method that stands for several without, which leaves the variance of differences as it is). So
+the true accuracy of a method is its mean over all seeds and samples that are known.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -75,10 +77,17 @@ class Pool:
         return np.concatenate([rng.choice(rows, len(rows)) for rows in self.pairs])
 
     def draw(self, rng: np.random.Generator, methods: Sequence[str], seeds: int) -> tuple[Drawn, list[float]]:
-        """Models of each method, numbered in their order, for test samples of their own; and their mean validation."""
+        """Models of each method, numbered in their order, for test samples of their own; and their mean validation.
+
+        A method that stands for several is drawn without replacement, so that no seed is in two of them.
+        """
         rows, found, validation = self.samples(rng), {}, []
+        apart = {m: rng.permutation(len(self.seeds[m])) for m in methods if methods.count(m) > 1}
         for k, method in enumerate(methods):
             chosen = rng.integers(len(self.seeds[method]), size=seeds)
+            if method in apart:
+                chosen, apart[method] = np.split(apart[method], [seeds])
+                assert len(chosen) == seeds, f"{method} has too few seeds"
             found[str(k)] = [Answered(i, self.answers(self.correct[method][s], rows)) for i, s in enumerate(chosen)]
             validation.append(float(self.validation[method][chosen].mean()))
         return found, validation
@@ -142,7 +151,8 @@ def power(pool: Pool, method: str, seeds: int, draws: int) -> Power:
         seen.append(found.sure and found.estimate * truth > 0)
         covered.append(found.low <= truth <= found.high)
         own, base = ([one.answers.value().pair_average for one in drawn[name]] for name in ("1", "0"))
-        test = stats.ttest_ind(own, base, equal_var=False)
+        with warnings.catch_warnings(action="ignore"):  # the same seed may be drawn each time
+            test = stats.ttest_ind(own, base, equal_var=False)
         welch.append(test.pvalue < 0.05 and test.statistic * truth > 0)
         low, high = test.confidence_interval()
         welch_covered.append(low <= truth <= high)

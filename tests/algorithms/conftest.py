@@ -1,5 +1,3 @@
-"""Fixtures for algorithms that override `update`: tiny models and batches in float64."""
-
 import pytest
 import torch
 

@@ -76,11 +76,10 @@ class MovingStatistics:
         pooled = sum(n[pair] * self.variance[pair] for pair in n) / sum(n.values())
         pooled = pooled.clamp_min(1e-3 * float(pooled.mean()) or 1.0)  # 1 where no pair has two samples yet
         table = torch.zeros(2, 3, FEATURES)
-        for d in range(2):
-            for c in range(3):
-                k = n.get((d, c), 0)
-                own = self.variance.get((d, c), torch.zeros(FEATURES))
-                table[d, c] = (k + 10) / (k * own + 10 * pooled)
+        for d, c in np.ndindex(2, 3):
+            k = n.get((d, c), 0)
+            own = self.variance.get((d, c), torch.zeros(FEATURES))
+            table[d, c] = (k + 10) / (k * own + 10 * pooled)
         return table
 
 

@@ -1,5 +1,3 @@
-"""The catalogue, and the page that is written from it."""
-
 import runpy
 from pathlib import Path
 

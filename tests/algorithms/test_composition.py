@@ -146,7 +146,7 @@ def terms_of(algorithm):
 
 
 def test_each_algorithm_and_one_of_each_kind_either_train_or_say_why_not():
-    """No combination drops a part in silence: each part's own loss terms, or those of its step, appear."""
+    """No combination drops a part in silence: the loss terms of each part or of its step appear."""
     refused, names = 0, discovery.names("crosstail.algorithms")
     alone = {name: terms_of(build(name)) - {"cross_entropy"} for name in names}
     for first, second in product(names, KINDS):

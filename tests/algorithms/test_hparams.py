@@ -102,13 +102,6 @@ def test_log_uniform_is_even_in_the_logarithm_and_choice_meets_all():
     assert all(1 - 1e-2 <= d["almost"] <= 1 - 1e-5 for d in drawn)
 
 
-@pytest.mark.parametrize("hparams", EVERY)
-def test_every_hyperparameter_has_a_default_and_a_meaning(hparams):
-    for field in fields(hparams):
-        assert field.metadata["meaning"], field.name
-        assert getattr(hparams(), field.name) == field.default
-
-
 def test_text_becomes_what_the_default_is():
     found = parse(Made, {"rate": "1e-3", "fixed": "12", "switch": "True"})
     assert (found.rate, found.fixed, found.switch) == (0.001, 12, True)

@@ -1,5 +1,3 @@
-"""Mixup: partners and mixing weights; test_parity.py has its update rule."""
-
 import pytest
 import torch
 

@@ -1,5 +1,3 @@
-"""MLDG: what is remembered is what was seen before the inner steps; test_parity.py has its update rule."""
-
 import torch
 from torch import nn
 

@@ -401,7 +401,7 @@ DIFFERENCES = [
 
 
 def compare(case, updates, counts=ABSENT, size=3, **options):
-    """(our terms and parameters, those of the oracle) after every update."""
+    """Our terms and parameters, and the oracle's, after every update."""
     name, shape = case.split()[0], (3, 2, 2) if case == "ssp images" else (4,)
     batches = [make_batch(seed, counts, shape, size) for seed in range(updates)]
     algorithm = build(name, counts, shape, **CASES[case])

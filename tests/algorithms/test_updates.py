@@ -1,5 +1,3 @@
-"""Behaviour shared by the algorithms that override `update`."""
-
 from copy import deepcopy
 
 import pytest

@@ -21,7 +21,7 @@ SHAPE = (3, 40, 40)
 
 @pytest.fixture(scope="module")
 def full():
-    """A small network with a classifier, and numbers in its batch norm that are not those of a new one."""
+    """A small network with a classifier, and batch norm statistics that a new one does not have."""
     torch.manual_seed(0)
     network = timm.create_model("resnet18", num_classes=7)
     for module in network.modules():

@@ -2,7 +2,7 @@
 
 import shlex
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import pytest
@@ -19,6 +19,11 @@ class Outcome(NamedTuple):
     code: int
     out: str
     err: str
+
+    def ok(self) -> Self:
+        """The same, once it is known that it succeeded."""
+        assert self.code == 0, self.err
+        return self
 
 
 @pytest.fixture

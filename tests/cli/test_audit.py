@@ -1,5 +1,3 @@
-"""crosstail audit, as typed."""
-
 import json
 import shlex
 

@@ -40,14 +40,12 @@ def photos(crosstail):
 
 
 def run_of(words, crosstail):
-    done = crosstail(f"fit {words} --out run")
-    assert done.code == 0, done.err
+    crosstail(f"fit {words} --out run").ok()
     return RunFolder(Path("run")).finished_result()
 
 
 def evaluated(crosstail, words):
-    done = crosstail(f"evaluate run {words} --json")
-    assert done.code == 0, done.err
+    done = crosstail(f"evaluate run {words} --json").ok()
     return json.loads(done.out)
 
 
@@ -183,7 +181,7 @@ def test_a_run_without_the_record_gets_it_from_its_command(crosstail):
     assert done.code == 2 and "known.pt" in done.err and "crosstail fit" in done.err
     before = Path("run/model.pt").stat().st_mtime_ns
     run_of(f"v.npz {SHORT}", crosstail)
-    assert crosstail("evaluate run v.npz --split test").code == 0
+    crosstail("evaluate run v.npz --split test").ok()
     assert Path("run/model.pt").stat().st_mtime_ns == before
 
 

@@ -89,7 +89,7 @@ def test_signals_are_audited_fitted_reported_predicted_and_exported(crosstail, t
     assert [sample["row"] for sample in audit["duplicates"][0]["samples"]] == [0, 1]
     assert "240 signals" in crosstail("audit signals.npz --out audit.html").out
 
-    assert crosstail("fit signals.npz --steps 150 --hp lr=0.01 --evaluations 2 --out run").code == 0
+    crosstail("fit signals.npz --steps 150 --hp lr=0.01 --evaluations 2 --out run").ok()
     result = json.loads((tmp_path / "run/result.json").read_text())
     assert (result["spec"]["backbone"], result["spec"]["freeze"]) == ("waves", False)
     assert result["input_shape"] == [1, LENGTH] and result["test"]["average"] > 0.9
@@ -97,12 +97,12 @@ def test_signals_are_audited_fitted_reported_predicted_and_exported(crosstail, t
 
     evaluated = crosstail("evaluate run signals.npz --split test --json")
     assert json.loads(evaluated.out)["average"] == pytest.approx(result["test"]["average"], abs=1e-6)
-    assert crosstail("predict run new.npy --out new.json").code == 0
+    crosstail("predict run new.npy --out new.json").ok()
     told = [row["class"] for row in json.loads((tmp_path / "new.json").read_text())]
     assert np.mean(np.array(told) == new["y"]) > 0.9
-    assert crosstail("export run --out model.pt2 --format torch").code == 0
+    crosstail("export run --out model.pt2 --format torch").ok()
     assert json.loads((tmp_path / "model.pt2.json").read_text())["input"]["shape"] == ["batch", LENGTH]
-    assert crosstail("report run --out report").code == 0
+    crosstail("report run --out report").ok()
 
 
 @pytest.mark.usefixtures("one_file_more")

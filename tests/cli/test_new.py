@@ -13,7 +13,7 @@ def test_the_file_trains_and_passes_all_checks(crosstail, tmp_path, capsys):
     check_algorithm("./my_loss.py")
     listed = capsys.readouterr().out.splitlines()
     assert len(listed) == len(CHECKS) and all(line.startswith("✓") for line in listed)
-    assert crosstail(f"{fit.removeprefix('crosstail ')} --steps 2 --width 8").code == 0
+    crosstail(f"{fit.removeprefix('crosstail ')} --steps 2 --width 8").ok()
 
 
 def test_the_checklist_ends_with_what_fails(crosstail, tmp_path, capsys):

@@ -92,15 +92,14 @@ def test_the_backbone_keeps_the_promises_of_the_others(name):
 def test_in_the_packages_both_are_listed_and_used(crosstail, tmp_path):
     for kind, name in (("second-stages", "nearest"), ("backbones", "sines")):
         assert name in [row["name"] for row in json.loads(crosstail(f"list {kind} --json").out)]
-    assert crosstail(f"{FIT} --second-stage nearest --backbone sines --out run").code == 0
+    crosstail(f"{FIT} --second-stage nearest --backbone sines --out run").ok()
     assert "Second stage: nearest, on fixed features (Mean of pairs" in (tmp_path / "run/model_card.md").read_text()
     assert not list((tmp_path / "run").rglob("*.py"))
 
 
 @pytest.mark.usefixtures("files", "full_page")
 def test_named_by_path_both_are_fitted_reported_predicted_and_exported(crosstail, refused, tmp_path):
-    done = crosstail(f"{FIT} --second-stage stage/nearest.py --backbone backbone/sines.py --out run")
-    assert done.code == 0, done.err
+    crosstail(f"{FIT} --second-stage stage/nearest.py --backbone backbone/sines.py --out run").ok()
     result = json.loads((tmp_path / "run/result.json").read_text())
     assert result["spec"]["second_stage"] == "stage/nearest.py" and result["test"]["pair_average"] > 0.6
     for page in ("report.html", "model_card.md"):
@@ -113,17 +112,15 @@ def test_named_by_path_both_are_fitted_reported_predicted_and_exported(crosstail
         "evaluate run v.npz --split test",
     ):
         assert "run/second_stage/nearest.py" in refused(words).replace("run/ ", "run/")
-        done = crosstail(f"{words} --trust")
-        assert done.code == 0, done.err
-    assert crosstail("report run --out report").code == 0
+        crosstail(f"{words} --trust").ok()
+    crosstail("report run --out report").ok()
     assert "stage/nearest.py" in (tmp_path / "report/index.html").read_text()
 
 
 @pytest.mark.usefixtures("files")
 def test_a_race_takes_a_stage_as_part_of_a_method(crosstail, refused, tmp_path):
     words = "race v.npz --backbone backbone/sines.py --steps 8 --trials 1 --seeds 1 --workers 1 --algorithm erm"
-    done = crosstail(f"{words} --algorithm erm:stage/nearest.py --out race")
-    assert done.code == 0, done.err
+    crosstail(f"{words} --algorithm erm:stage/nearest.py --out race").ok()
     board = json.loads((tmp_path / "race/race.json").read_text())["leaderboard"]
     assert {row["method"] for row in board} == {"erm", "erm:stage/nearest.py"}
     assert "erm:stage/nearest.py" in (tmp_path / "race/report.html").read_text()

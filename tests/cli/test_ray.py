@@ -40,17 +40,16 @@ def test_the_features_and_predictions_of_one_process(cluster, crosstail, monkeyp
     torch.manual_seed(0)
     torch.save(timm.create_model("mobilenetv3_small_050").state_dict(), "w.pth")
 
-    done = crosstail(f"embed photos {TINY} --views 1 --batch-size 4 --out ray.npz --launcher ray --workers 2")
-    assert done.code == 0, done.err
+    done = crosstail(f"embed photos {TINY} --views 1 --batch-size 4 --out ray.npz --launcher ray --workers 2").ok()
     monkeypatch.setenv("CROSSTAIL_CACHE", "another")  # nothing is taken over
-    assert crosstail(f"embed photos {TINY} --views 1 --batch-size 4 --out here.npz").code == 0
+    crosstail(f"embed photos {TINY} --views 1 --batch-size 4 --out here.npz").ok()
     ours, theirs = np.load("here.npz"), np.load("ray.npz")
     assert ours["x"].shape == (40, 2, 1024)
     for name in ours.files:
         np.testing.assert_array_equal(ours[name], theirs[name])
 
     fit = "--freeze --algorithm erm --width 8 --steps 20 --batch-size 8 --evaluations 2"
-    assert crosstail(f"fit photos {TINY} {fit} --out run").code == 0
+    crosstail(f"fit photos {TINY} {fit} --out run").ok()
     Path("photos/day/plain/0.jpg").write_bytes(b"no picture")
     for launcher in ("inline", "ray"):
         done = crosstail(f"predict run photos --launcher {launcher} --skip-broken --out {launcher}.csv")

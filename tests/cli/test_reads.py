@@ -14,7 +14,7 @@ FIT = """
 import json, sys
 from collections import Counter
 
-import crosstail.data.images.file_table as file_table
+from crosstail.data.images import files
 from crosstail import cli
 
 opened = Counter()
@@ -24,7 +24,7 @@ def note(event, arguments):
         opened[str(arguments[0])] += 1
 
 sys.addaudithook(note)
-file_table._KEPT = int(sys.argv[1])
+files._KEPT = int(sys.argv[1])
 try:
     cli.main(sys.argv[2:])
 finally:

@@ -36,7 +36,7 @@ def finished(tmp_path_factory):
 def swept(crosstail, vectors, finished):
     """A finished sweep in the folder of the test."""
     if not finished.exists():
-        assert crosstail(WORDS).code == 0
+        crosstail(WORDS).ok()
         shutil.copytree("s", finished)
     else:
         shutil.copytree(finished, "s")
@@ -96,7 +96,7 @@ def test_dg_searches_with_every_seed_and_selects_for_every_unseen_domain(crossta
         result = json.loads(crosstail(f"{words} --hparams s/selected.json {fold}").out)
         assert result["spec"]["hparams"] == best[name] and result["validation"]["average"] == one["validation"]
         key = msgspec.convert(result["spec"], RunSpec).key
-        assert Store(Path("s")).results()[key].test["average"] == result["test"]["average"]  # that of the sweep
+        assert Store(Path("s")).results()[key].test["average"] == result["test"]["average"]  # the sweep's run
     wrong = crosstail(f"{words} --hparams s/selected.json --unseen 1 --seed 2 --out wrong")
     told = " ".join(wrong.err.split())
     assert wrong.code == 2 and "erm, unseen 1, seed 2" in told and "erm, unseen 1, seed 1" in told
@@ -192,7 +192,7 @@ def test_a_dry_run_writes_nothing_and_estimates(crosstail, vectors):
     assert last.startswith("In total 6 runs, about ") and "with 1 worker" in last and "kB of disk" in last
     cost = json.loads(crosstail(f"{WORDS} --dry-run --json").out)
     assert cost["runs"] == 6 and 0 < cost["hours"] < 0.1
-    assert crosstail(WORDS).code == 0
+    crosstail(WORDS).ok()
     size = sum(file.stat().st_size for file in Path("s/runs").rglob("*") if file.is_file())
     assert cost["bytes"] == pytest.approx(size, rel=0.2)
 
@@ -202,7 +202,7 @@ def test_an_estimate_grows_with_the_plan(crosstail, vectors):
         return json.loads(crosstail(f"{WORDS} {words} --dry-run --json").out)
 
     small, large = cost(""), cost("--trials 21 --steps 600")
-    assert large["runs"] == 2 * 22 and large["hours"] > 20 * small["hours"]
+    assert large["runs"] == 2 * 22 and large["hours"] > 4 * small["hours"]  # of measured steps
     assert large["bytes"] == pytest.approx(small["bytes"] * 22 / 3, rel=0.1)
 
 
@@ -212,7 +212,7 @@ def test_an_estimate_of_second_stages_that_are_fitted(crosstail, vectors, backbo
     words = f"sweep v.npz {methods} --backbone {backbone} --steps 30 --trials 2 --seeds 1 --out s"
     done = crosstail(f"{words} --dry-run")
     assert done.code == 0 and done.out.startswith("erm:ncm: 2 runs of ")
-    assert crosstail(words).code == 0
+    crosstail(words).ok()
 
 
 def test_every_option_is_in_the_plan(crosstail, monkeypatch):

@@ -15,7 +15,7 @@ IMAGES, VECTORS = (3, 32, 32), (12,)
 
 
 def build(name, shape, width=None):
-    """With random weights where those of the backbone are not installed but on a network."""
+    """With random weights where the backbone's own would have to be downloaded."""
     network = backbones.pretrained(name)
     fetched = network is not None and network.installed is None
     return backbones.build(name, shape, width, weights="random" if fetched else None)

@@ -1,5 +1,3 @@
-"""Image fixtures."""
-
 import numpy as np
 import pytest
 from PIL import Image

@@ -9,7 +9,7 @@ from PIL import Image
 
 from crosstail.data import BrokenImage, ImageFiles, examine
 from crosstail.data.examination import CONTENT, HEADER, PIXELS, look_alikes
-from crosstail.data.images import file_table
+from crosstail.data.images import files as module
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_files_that_cannot_be_read_are_equal_to_nothing(tmp_path):
 
 
 def test_one_read_answers_every_question(photos, reads, monkeypatch):
-    monkeypatch.setattr(file_table, "_KEPT", 0)
+    monkeypatch.setattr(module, "_KEPT", 0)
     photos = ImageFiles(photos.root, photos.paths())
     found = examine(photos, PIXELS)
     assert list(found.problems) == [2] and "truncated" in found.problems[2]
@@ -90,7 +90,7 @@ def test_another_process_finds_the_hashes_in_the_cache(photos, reads):
 
 def test_bytes_stay_in_memory_as_long_as_they_fit(photos, reads, monkeypatch):
     sizes = [(photos.root / path).stat().st_size for path in photos.paths()]
-    monkeypatch.setattr(file_table, "_KEPT", sum(sizes[:4]) + 1)
+    monkeypatch.setattr(module, "_KEPT", sum(sizes[:4]) + 1)
     files = ImageFiles(photos.root, photos.paths())
     for _ in range(2):
         for i in (0, 1, 2, 3, 4):

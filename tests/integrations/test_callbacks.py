@@ -1,5 +1,3 @@
-"""The callbacks, without the libraries that call them; examples/ has them in real training loops."""
-
 import importlib
 import sys
 from types import SimpleNamespace

@@ -1,5 +1,3 @@
-"""Sampled negatives against the exact denominator."""
-
 import itertools
 import math
 from typing import Any

@@ -104,7 +104,7 @@ class TestProperties:
     @given(given=problems)
     @settings(deadline=None, max_examples=25)
     def test_other_pairs_are_worth_at_most_1_over_tau_squared_samples(self, given: tuple[Tensor, Tensor]) -> None:
-        """Were m, a and b known, the precision of a pair would be that of its samples and of i."""
+        """Were m, a and b known, the precision of a pair would come from its samples and i."""
         mean, counts = given
         worth = 1 / pooled_means(mean, counts, **VARIANCES)[1] - counts
         assert (worth > -1e-9).all() and (worth < 1 / VARIANCES["pair"]).all()

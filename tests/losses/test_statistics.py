@@ -47,15 +47,14 @@ def of_pair(samples: Samples, d: int, c: int) -> NDArray[np.float64]:
 
 
 def mean_and_covariance(rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Of a pair's samples (n, F), by loops; the covariance is that of the population, 1 / n."""
+    """Of a pair's samples (n, F), by loops; the covariance divides by n."""
     num_features = rows.shape[1]
     mean, covariance = np.zeros(num_features), np.zeros((num_features, num_features))
     for row in rows:
         mean += row / len(rows)
     for row in rows:
-        for f in range(num_features):
-            for g in range(num_features):
-                covariance[f, g] += (row[f] - mean[f]) * (row[g] - mean[g]) / len(rows)
+        for f, g in np.ndindex(num_features, num_features):
+            covariance[f, g] += (row[f] - mean[f]) * (row[g] - mean[g]) / len(rows)
     return mean, covariance
 
 
@@ -74,9 +73,8 @@ def assert_same(a: PairStatistics, b: PairStatistics, rtol: float = 1e-9, atol: 
     assert torch.equal(a.counts, b.counts)
     torch.testing.assert_close(a.mean, b.mean, rtol=rtol, atol=atol)
     if a.covariance != "none":
-        for d in range(a.mean.shape[0]):
-            for c in range(a.mean.shape[1]):
-                np.testing.assert_allclose(dense(a, d, c), dense(b, d, c), rtol=rtol, atol=atol)
+        for d, c in np.ndindex(a.mean.shape[0], a.mean.shape[1]):
+            np.testing.assert_allclose(dense(a, d, c), dense(b, d, c), rtol=rtol, atol=atol)
 
 
 class TestStream:
@@ -87,19 +85,18 @@ class TestStream:
         samples = draw_samples(seed, size)
         # A rank as large as the number of features keeps all of the covariance.
         statistics = collect(samples, *[min(cut, size) for cut in cuts], covariance=covariance, rank=4)
-        for d in range(2):
-            for c in range(3):
-                rows = of_pair(samples, d, c)
-                assert int(statistics.counts[d, c]) == len(rows)
-                if len(rows) == 0:
-                    assert (statistics.mean[d, c] == 0).all()
-                    continue
-                mean, expected = mean_and_covariance(rows)
-                np.testing.assert_allclose(statistics.mean[d, c], mean, rtol=1e-10)
-                if covariance == "diagonal":
-                    expected = np.diag(np.diag(expected))
-                if covariance != "none":
-                    np.testing.assert_allclose(dense(statistics, d, c), expected, rtol=1e-8, atol=1e-8)
+        for d, c in np.ndindex(2, 3):
+            rows = of_pair(samples, d, c)
+            assert int(statistics.counts[d, c]) == len(rows)
+            if len(rows) == 0:
+                assert (statistics.mean[d, c] == 0).all()
+                continue
+            mean, expected = mean_and_covariance(rows)
+            np.testing.assert_allclose(statistics.mean[d, c], mean, rtol=1e-10)
+            if covariance == "diagonal":
+                expected = np.diag(np.diag(expected))
+            if covariance != "none":
+                np.testing.assert_allclose(dense(statistics, d, c), expected, rtol=1e-8, atol=1e-8)
 
     @pytest.mark.parametrize("rank", [3, 7, 10])
     @given(seed=st.integers(0, 10**6), cuts=st.lists(st.integers(0, 7), max_size=4))
@@ -184,11 +181,10 @@ class TestStream:
         statistics = PairStatistics(*SHAPE, covariance)
         for i in range(0, 2000, 50):
             statistics.update(shifted[i : i + 50], y[i : i + 50], domain[i : i + 50])
-        for d in range(2):
-            for c in range(3):
-                _, expected = mean_and_covariance(of_pair((shifted.double(), y, domain), d, c))
-                found = dense(statistics, d, c)
-                np.testing.assert_allclose(np.diag(found), np.diag(expected), rtol=1e-4)
+        for d, c in np.ndindex(2, 3):
+            _, expected = mean_and_covariance(of_pair((shifted.double(), y, domain), d, c))
+            found = dense(statistics, d, c)
+            np.testing.assert_allclose(np.diag(found), np.diag(expected), rtol=1e-4)
 
     @pytest.mark.parametrize("covariance", ["none", "diagonal", "full"])
     def test_ten_million_samples_in_float32(self, covariance: Any) -> None:
@@ -251,26 +247,24 @@ class TestMomentum:
         samples = draw_samples(seed, 60)
         cuts = sorted(cuts)
         statistics = collect(samples, *cuts, covariance=covariance, rank=4, momentum=momentum)
-        for d in range(2):
-            for c in range(3):
-                mean, expected = self.oracle(samples, cuts, momentum / (1 - momentum), d, c)
-                np.testing.assert_allclose(statistics.mean[d, c], mean, rtol=1e-5)
-                if covariance == "diagonal":
-                    expected = np.diag(np.diag(expected))
-                if covariance != "none":
-                    np.testing.assert_allclose(dense(statistics, d, c), expected, rtol=1e-4, atol=1e-4)
+        for d, c in np.ndindex(2, 3):
+            mean, expected = self.oracle(samples, cuts, momentum / (1 - momentum), d, c)
+            np.testing.assert_allclose(statistics.mean[d, c], mean, rtol=1e-5)
+            if covariance == "diagonal":
+                expected = np.diag(np.diag(expected))
+            if covariance != "none":
+                np.testing.assert_allclose(dense(statistics, d, c), expected, rtol=1e-4, atol=1e-4)
 
     def test_one_per_pair(self) -> None:
         samples = draw_samples(3, 200)
         momentum = torch.tensor([[0.0, 0.5, 0.9], [0.99, 0.3, 0.7]])
         cuts = list(range(10, 200, 10))
         statistics = collect(samples, *cuts, covariance="diagonal", momentum=momentum)
-        for d in range(2):
-            for c in range(3):
-                m = float(momentum[d, c])
-                mean, covariance = self.oracle(samples, cuts, m / (1 - m), d, c)
-                np.testing.assert_allclose(statistics.mean[d, c], mean, rtol=1e-4)
-                np.testing.assert_allclose(statistics.variance[d, c], np.diag(covariance), rtol=1e-3)
+        for d, c in np.ndindex(2, 3):
+            m = float(momentum[d, c])
+            mean, covariance = self.oracle(samples, cuts, m / (1 - m), d, c)
+            np.testing.assert_allclose(statistics.mean[d, c], mean, rtol=1e-4)
+            np.testing.assert_allclose(statistics.variance[d, c], np.diag(covariance), rtol=1e-3)
 
     def test_a_new_sample_has_the_weight_one_minus_m_in_the_end(self) -> None:
         statistics = PairStatistics(1, 1, 1, momentum=0.9)
@@ -321,16 +315,15 @@ class TestCombination:
         fresh = collect((z[rows_after], y[rows_after], domain[rows_after]), covariance=covariance, rank=4)
         before = copy.deepcopy(kept)
         assert kept.blend(fresh, momentum) is kept
-        for d in range(2):
-            for c in range(3):
-                old, new = int(before.counts[d, c]), int(fresh.counts[d, c])
-                m = 1.0 if new == 0 else momentum if old else 0.0
-                expected = m * before.mean[d, c] + (1 - m) * fresh.mean[d, c]
-                torch.testing.assert_close(kept.mean[d, c], expected, rtol=1e-9, atol=1e-9)
-                assert int(kept.counts[d, c]) == (new or old)
-                if covariance != "none":
-                    spread = m * dense(before, d, c) + (1 - m) * dense(fresh, d, c)
-                    np.testing.assert_allclose(dense(kept, d, c), spread, rtol=1e-8, atol=1e-8)
+        for d, c in np.ndindex(2, 3):
+            old, new = int(before.counts[d, c]), int(fresh.counts[d, c])
+            m = 1.0 if new == 0 else momentum if old else 0.0
+            expected = m * before.mean[d, c] + (1 - m) * fresh.mean[d, c]
+            torch.testing.assert_close(kept.mean[d, c], expected, rtol=1e-9, atol=1e-9)
+            assert int(kept.counts[d, c]) == (new or old)
+            if covariance != "none":
+                spread = m * dense(before, d, c) + (1 - m) * dense(fresh, d, c)
+                np.testing.assert_allclose(dense(kept, d, c), spread, rtol=1e-8, atol=1e-8)
 
     def test_others_do_not_change(self, covariance: Any) -> None:
         a, b = (collect(draw_samples(seed), covariance=covariance) for seed in (1, 2))
@@ -363,12 +356,11 @@ class TestPrecision:
     def shrunk(samples: Samples, d: int, c: int, covariance: str, shrinkage: float) -> NDArray[np.float64]:
         """Σ̂ = (n Σ + k diag(σ̄²)) / (n + k) of the docstring, by loops."""
         common, total = np.zeros(4), 0
-        for e in range(2):
-            for k in range(3):
-                rows = of_pair(samples, e, k)
-                if len(rows):
-                    common += len(rows) * np.diag(mean_and_covariance(rows)[1])
-                    total += len(rows)
+        for e, k in np.ndindex(2, 3):
+            rows = of_pair(samples, e, k)
+            if len(rows):
+                common += len(rows) * np.diag(mean_and_covariance(rows)[1])
+                total += len(rows)
         common /= total
         common = np.maximum(common, 1e-3 * common.mean() or 1.0)
         rows = of_pair(samples, d, c)
@@ -392,24 +384,20 @@ class TestPrecision:
     ) -> None:
         samples = draw_samples(seed, size)
         statistics = collect(samples, covariance=covariance, rank=4)
-        for d in range(2):
-            for c in range(3):
-                expected = self.shrunk(samples, d, c, covariance, shrinkage)
-                product = self.inverse(statistics, d, c, shrinkage) @ expected
-                np.testing.assert_allclose(product, np.eye(4), atol=1e-5)
+        for d, c in np.ndindex(2, 3):
+            expected = self.shrunk(samples, d, c, covariance, shrinkage)
+            product = self.inverse(statistics, d, c, shrinkage) @ expected
+            np.testing.assert_allclose(product, np.eye(4), atol=1e-5)
 
     def test_woodbury_is_the_dense_inverse(self) -> None:
         samples = draw_samples(0, 60, (2, 3, 10))
         statistics = collect(samples, covariance="low_rank", rank=3, shape=(2, 3, 10))
         variance, counts = statistics.variance.numpy(), statistics.counts.numpy()
         common = (variance * counts[..., None]).sum((0, 1)) / counts.sum()
-        for d in range(2):
-            for c in range(3):
-                own = dense(statistics, d, c) + 1e-3 * np.diag(common)
-                expected = (counts[d, c] * own + 10 * np.diag(common)) / (counts[d, c] + 10)
-                np.testing.assert_allclose(
-                    self.inverse(statistics, d, c), np.linalg.inv(expected), rtol=1e-6, atol=1e-9
-                )
+        for d, c in np.ndindex(2, 3):
+            own = dense(statistics, d, c) + 1e-3 * np.diag(common)
+            expected = (counts[d, c] * own + 10 * np.diag(common)) / (counts[d, c] + 10)
+            np.testing.assert_allclose(self.inverse(statistics, d, c), np.linalg.inv(expected), rtol=1e-6, atol=1e-9)
 
     @pytest.mark.parametrize("covariance", SPREADS)
     def test_a_pair_with_one_sample_has_the_common_inverse(self, covariance: Any) -> None:
@@ -432,11 +420,10 @@ class TestPrecision:
         y, domain = torch.arange(12) % 3, torch.arange(12) // 6
         statistics = PairStatistics(*SHAPE, covariance)
         statistics.update(torch.full((12, 4), value), y, domain)
-        for d in range(2):
-            for c in range(3):
-                inverse = self.inverse(statistics, d, c)
-                assert np.isfinite(inverse).all()
-                assert (np.linalg.eigvalsh(inverse) > 0).all()
+        for d, c in np.ndindex(2, 3):
+            inverse = self.inverse(statistics, d, c)
+            assert np.isfinite(inverse).all()
+            assert (np.linalg.eigvalsh(inverse) > 0).all()
 
     @pytest.mark.parametrize("covariance", SPREADS)
     def test_one_constant_feature_and_nothing_seen(self, covariance: Any) -> None:

@@ -1,5 +1,3 @@
-"""Theorems 1 and 2 of the paper: the BoDA loss over the training set is at least a function of α, β and γ."""
-
 import math
 from dataclasses import dataclass
 

@@ -1,5 +1,3 @@
-"""Answers from arrays, for tests of metrics."""
-
 import numpy as np
 
 from crosstail.metrics import Answers

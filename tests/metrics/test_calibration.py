@@ -15,8 +15,8 @@ from crosstail.metrics._calibration import (
     plausible_corrections,
     sample_weights,
     shrunk,
-    training_shares,
 )
+from crosstail.metrics._prevalence import training_shares
 
 COUNTS = np.array([[5, 2, 1]])
 

@@ -67,12 +67,11 @@ def test_the_p_value_is_mcnemars_and_corrected_for_the_number_of_pairs():
     y, domain = generator.integers(0, 2, 200), generator.integers(0, 2, 200)
     a, b = generator.random(200) < 0.8, generator.random(200) < 0.5
     found = pair_differences(a, b, y, domain, num_domains=2, num_classes=3)
-    for d in range(2):
-        for c in range(2):
-            own = (y == c) & (domain == d)
-            only_a, only_b = int((a & ~b & own).sum()), int((b & ~a & own).sum())
-            assert found.p_value[d, c] == pytest.approx(stats.binomtest(only_a, only_a + only_b).pvalue)
-            assert found.low[d, c] < found.estimate[d, c] < found.high[d, c]
+    for d, c in np.ndindex(2, 2):
+        own = (y == c) & (domain == d)
+        only_a, only_b = int((a & ~b & own).sum()), int((b & ~a & own).sum())
+        assert found.p_value[d, c] == pytest.approx(stats.binomtest(only_a, only_a + only_b).pvalue)
+        assert found.low[d, c] < found.estimate[d, c] < found.high[d, c]
     assert np.isnan(found.adjusted[:, 2]).all() and (found.adjusted >= found.p_value)[:, :2].all()
     assert found.adjusted[:, :2].ravel().tolist() == holm(found.p_value[:, :2].ravel()).tolist()
 

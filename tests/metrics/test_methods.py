@@ -70,7 +70,7 @@ def test_the_error_is_that_of_the_two_way_model(grouped):
     difference = mean(averages[0]) - mean(averages[1])
     assert found.estimate == pytest.approx(difference) and found.retrained
     reach, error = (found.high - found.low) / 2, sum(parts) ** 0.5
-    # The degrees of freedom are between those of the fewest seeds and infinity.
+    # The degrees of freedom lie between the fewest seeds' and infinity.
     assert stats.t.ppf(0.975, 1e9) * error < reach < stats.t.ppf(0.975, 2) * error
     assert 2 * stats.norm.sf(difference / error) < found.p_value < 2 * stats.t.sf(difference / error, 2)
 
@@ -150,7 +150,7 @@ def test_other_test_samples_are_not_compared():
 
 
 def test_differences_seed_by_seed_are_one_test_of_seeds_with_the_same_samples_and_of_others():
-    """The same models on the same samples have the variance of the samples; on other samples that of the seeds."""
+    """The same models on the same samples vary by samples; on other samples, by seeds."""
     rng = np.random.default_rng(5)
     y, domain = samples(200, (1, 2))
     a, b = rng.random(400) < 0.7, rng.random(400) < 0.6

@@ -360,7 +360,8 @@ def test_by_class_a_domain_is_the_mean_over_its_classes():
     assert accuracy.interval(1) == accuracy.interval("worst_domain") == pytest.approx(ends)
     both = average_interval(np.array([18, 6, 3]), np.array([20, 30, 4]), np.array([0.5, 0.25, 0.25]))
     assert accuracy.interval("average") == PairAccuracy.mean_interval([accuracy], "average") == pytest.approx(both)
-    assert PairAccuracy.pooled([accuracy, accuracy]).balanced and accuracy.only(np.eye(2) > 0).balanced
+    assert PairAccuracy.pooled([accuracy, accuracy]).domains == accuracy.domains
+    assert accuracy.only(np.eye(2) > 0).domains == [0.9, 0.75]
     answers = answered([0, 0, 1], np.zeros((3, 2)), [0, 1, 1], [0, 0, 0], 1)
     assert answers.value("balanced_accuracy").domains == [0.75]
 

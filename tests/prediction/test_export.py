@@ -1,8 +1,10 @@
 """Exported files say what the run says, for any number of inputs, without our code, and nothing else is in them."""
 
 import json
+import logging
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -131,6 +133,30 @@ def test_a_site_is_fixed_in_the_head_of_a_second_stage(runs, tmp_path, format, n
     expected = (float(predictor.calibration.sharpness_of(predictor.run.result.domains)[1]) * scores).softmax(1)
     np.testing.assert_allclose(read(x), expected, atol=1e-5)
     assert np.abs(read(x) - predictor.probabilities(x)).max() > 0.1
+
+
+@pytest.mark.parametrize(("format", "name"), FORMATS.items())
+def test_comparing_keeps_no_activations(runs, tmp_path, format, name):
+    export(runs / "frozen", tmp_path / name, format)
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(kept.append, lambda tensor: tensor):
+        exporting.WRITERS[format][1](tmp_path / name)(np.zeros((3, 12, 12, 3), np.uint8))
+    assert not kept
+
+
+def test_the_exporter_says_nothing_and_later_warnings_are_shown_again(runs, tmp_path, monkeypatch, capfd, recwarn):
+    def talkative(*given, **more):
+        for logger in ("onnxscript.optimizer._constant_folding", "torch.onnx"):
+            logging.getLogger(logger).warning("Skipping constant folding")
+        warnings.warn("an operator is not supported", stacklevel=1)
+        return write(*given, **more)
+
+    write = torch.onnx.export
+    monkeypatch.setattr(torch.onnx, "export", talkative)
+    before = logging.getLogger("onnxscript").level
+    export(runs / "vectors", tmp_path / "m.onnx", "onnx")
+    assert capfd.readouterr() == ("", "") and not recwarn.list
+    assert logging.getLogger("onnxscript").level == before
 
 
 def test_without_a_site_the_domain_is_unknown(runs, tmp_path):

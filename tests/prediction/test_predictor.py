@@ -1,5 +1,3 @@
-"""Inputs of a prediction: files, folders and arrays."""
-
 from types import SimpleNamespace
 
 import numpy as np

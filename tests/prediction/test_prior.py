@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from crosstail.prediction.prior import estimate_prior, read_prior, with_prior
+from crosstail.metrics._prevalence import with_prior
+from crosstail.prediction.prior import estimate_prior, read_prior
 
 
 def balanced(share, n, rng, distance=2.0):

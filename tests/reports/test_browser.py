@@ -85,7 +85,10 @@ def pages(make_run_in: Callable[..., Path], tmp_path_factory: pytest.TempPathFac
 
 
 def opened(browser: Any, page: Path, way: str) -> None:
-    """Open the page in a window of this size; all charts are drawn once it is loaded, without scrolling to them."""
+    """Open the page in a window of this size; all charts are drawn once it is loaded, without scrolling to them.
+
+    Those in a closed section are drawn when it is opened.
+    """
     width, height, scheme, _ = WAYS[way]
     window = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": way == "phone"}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", window)
@@ -94,9 +97,11 @@ def opened(browser: Any, page: Path, way: str) -> None:
     for log in ("browser", "performance"):
         browser.get_log(log)
     browser.get(page.as_uri())
-    left = "return [...document.querySelectorAll('[data-chart]')].filter(place => !place.querySelector('.marks'))"
-    waiting = browser.execute_script(left)
+    charts = "[...document.querySelectorAll('[data-chart]')].filter(place => !place.querySelector('.marks'))"
+    waiting = browser.execute_script(f"return {charts}.filter(place => !place.closest('details:not([open])'))")
     assert not waiting, ([p.get_attribute("aria-label") for p in waiting], browser.get_log("browser"))
+    browser.execute_script("document.querySelectorAll('main details').forEach(section => { section.open = true; })")
+    soon(lambda: not browser.execute_script(f"return {charts}"))
 
 
 def soon(found: Callable[[], Any]) -> Any:
@@ -189,3 +194,19 @@ def test_the_contents_are_beside_the_page_on_a_wide_screen_and_folded_on_a_phone
     assert browser.execute_script(beside) == [True, True]
     opened(browser, pages["run"], "phone")
     assert browser.execute_script(beside) == [False, False]
+
+
+def test_an_appendix_is_closed_until_its_title_or_a_link_to_it_is_clicked_or_the_page_is_printed(browser, pages):
+    browser.get(pages["run"].as_uri())
+    section, link = "document.querySelector('main details')", "document.querySelector('.toc a.sub[href=\"#training\"]')"
+    seen = f"return [{section}.open, !!{section}.querySelector('[data-chart] .marks')]"
+    assert browser.execute_script(seen) == [False, False]
+    browser.execute_script(f"{section}.firstElementChild.click()")
+    soon(lambda: browser.execute_script(seen) == [True, True])
+    browser.execute_script(f"{section}.firstElementChild.click()")
+    browser.execute_script(f"{link}.click()")
+    soon(lambda: browser.execute_script(f"return {section}.open"))
+    browser.get(pages["demo"].as_uri())
+    browser.get(pages["run"].as_uri())
+    browser.execute_script("dispatchEvent(new Event('beforeprint'))")
+    soon(lambda: browser.execute_script(seen) == [True, True])

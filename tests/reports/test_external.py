@@ -1,5 +1,3 @@
-"""The page of a model that was trained elsewhere."""
-
 import re
 
 import numpy as np

@@ -1,10 +1,11 @@
 """The page that explains a transferability graph, on features whose neighbours are known."""
 
 import numpy as np
+import pytest
 
 from crosstail.reports.document.model import Chart, Table
 from crosstail.reports.graph_chart import NamedGraph, graph_chart
-from crosstail.reports.graph_page import graph_document, neighbours
+from crosstail.reports.graph_page import graph_document, neighbours, verdict
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.statistics import Estimate
 
@@ -36,7 +37,7 @@ def test_the_page_says_what_is_close_and_lists_what_is_not():
     assert "2 of 4 pairs" in found[0].text
     tables = [block for block in found if isinstance(block, Table)]
     assert [row[0] for row in tables[0].rows] == ["night / cat", "day / dog"]
-    assert [row[0] for row in tables[-1].rows] == ["α", "β", "γ", "α / γ"]
+    assert [row[0] for row in tables[-1].rows] == ["α", "β", "γ", "δ", "α / γ"]
 
 
 def test_a_graph_of_some_pairs_says_so_and_has_standard_errors():
@@ -57,9 +58,44 @@ def test_two_models_stand_beside_each_other():
     found = blocks(ASTRAY, good)
     assert "erm: for 2 of 4" in found[0].text and "boda: for 4 of 4" in found[0].text
     table = [block for block in found if isinstance(block, Table)][-1]
-    assert table.header[1:3] == ["erm", "boda"] and table.rows[0][2] == "1.00"
+    assert (
+        table.header[1:3] == ["erm", "boda"] and table.rows[0][2] == "1.00" and table.rows[3][1:3] == ["0.00", "0.00"]
+    )
 
 
 def test_without_a_class_in_two_domains_nothing_can_transfer():
     found = blocks(model("erm", (0, 0, 0.0), (1, 1, 9.0)))
     assert "no class occurs in two domains" in found[0].text
+
+
+def spread_out(shift: float) -> NamedGraph:
+    """Two classes in two domains with much noise in 60 dimensions; the domains are this far apart."""
+    rng = np.random.default_rng(0)
+    domain, y = np.divmod(np.arange(400) % 4, 2)
+    z = rng.normal(size=(400, 60))
+    z[:, 0] += 6.0 * y
+    z[:, 1] += shift * domain
+    graph = TransferabilityGraph.from_features(z.astype(np.float32), y, domain, num_domains=2, num_classes=2)
+    return NamedGraph("erm", graph, ["day", "night"], ["cat", "dog"])
+
+
+@pytest.mark.parametrize(("shift", "words"), [(0.0, "classes transfer well"), (60.0, "little transfers")])
+def test_the_number_has_a_verdict_that_noise_within_pairs_does_not_hide(shift, words):
+    one = spread_out(shift)
+    statistics = one.graph.statistics
+    if shift == 0.0:
+        assert statistics.alpha / statistics.gamma > 0.75  # alone, it looks as if little transferred
+    assert verdict(one.graph).endswith(f"{words}.")
+    lead, cards = blocks(one)[:2]
+    assert words in lead.text
+    (card,) = [card for card in cards.cards if card.label == "distance to the same class"]
+    assert card.value in lead.text and card.tone == ("good" if shift == 0.0 else "warn")
+
+
+def test_each_class_has_its_name_at_the_centre_of_its_pairs():
+    nodes = ASTRAY.graph.nodes(ASTRAY.domains, ASTRAY.classes)
+    layers = graph_chart(nodes).to_dict()["layer"]
+    (text,) = [one for one in layers if one["mark"]["type"] == "text"]
+    assert text["encoding"]["text"]["field"] == "class"
+    aggregate = next(step for step in text["transform"] if "aggregate" in step)
+    assert aggregate["groupby"] == ["class"] and {one["op"] for one in aggregate["aggregate"]} == {"mean"}

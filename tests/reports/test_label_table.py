@@ -1,5 +1,3 @@
-"""The table from which the others are derived."""
-
 from crosstail.reports.label_table import label_table
 
 

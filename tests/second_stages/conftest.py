@@ -1,5 +1,3 @@
-"""Features for all second stages."""
-
 import numpy as np
 import pytest
 import torch

@@ -55,7 +55,7 @@ def test_without_some_samples_it_neither_sees_nor_counts_them(features):
     spoilt.z[held] = 1e3
     spoilt.y[held] = 0
     other = BalancedSoftmax(spoilt, held)
-    other.scale, other.z, other.variance = whole.scale, whole.z, whole.variance  # the scale is that of all samples
+    other.scale, other.z, other.variance = whole.scale, whole.z, whole.variance  # the scale of all samples
     other.solve(0.1)
     torch.testing.assert_close(other.weight, whole.weight)
     torch.testing.assert_close(other.bias, whole.bias)

@@ -1,5 +1,3 @@
-"""The classifier of stage one as a linear head."""
-
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,3 @@
-"""Learnable weight scaling: what is trained, and what it starts from."""
-
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,3 @@
-"""Nearest class mean against a slow oracle."""
-
 import math
 from dataclasses import replace
 

@@ -131,7 +131,7 @@ class TestCrossValidation:
 
     @pytest.mark.parametrize("kind", ["absent", "domains"])
     def test_whole_pairs_and_domains_are_predicted_from_the_others(self, features, kind):
-        """The means of those held out may be anything; only the shared covariance is that of all samples."""
+        """The means of held-out pairs may be anything; only the covariance is of all samples."""
         pooling = Pooling(features)
         held = list(pooling.absent(0) if kind == "absent" else pooling.domains())
         given, seen = Parameters.of(torch.zeros(6, dtype=torch.float64)), set()

@@ -22,9 +22,8 @@ def priors(counts):
 def adjusted(features, tau, on, known):
     mean, own = priors(features.counts.tolist())
     scores = on.z.astype(float) @ features.classifier.weight.numpy().T.astype(float) + features.classifier.bias.numpy()
-    for i in range(len(scores)):
-        for c in range(scores.shape[1]):
-            scores[i, c] -= tau * math.log((own[on.domain[i]] if known else mean)[c])
+    for i, c in np.ndindex(len(scores), scores.shape[1]):
+        scores[i, c] -= tau * math.log((own[on.domain[i]] if known else mean)[c])
     return scores
 
 

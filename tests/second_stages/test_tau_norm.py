@@ -1,5 +1,3 @@
-"""τ-normalisation against a slow oracle."""
-
 import math
 from dataclasses import replace
 

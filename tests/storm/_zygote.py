@@ -65,7 +65,7 @@ def start(words: list[str], place: str, environment: dict[str, str], change: int
 
 
 def wait(pid: int, seconds: float) -> int:
-    """The exit code of a process; one that takes too long is killed, and its code is that of `timeout`."""
+    """The exit code of a process; one that takes too long is killed, with the exit code of `timeout`."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found, status = os.waitpid(pid, os.WNOHANG)

@@ -2,6 +2,7 @@
 
 import runpy
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,7 @@ import pytest
 
 from crosstail.storage import write_json
 from crosstail.sweeps.drive import sweep
-from crosstail.sweeps.halving import rounds
+from crosstail.sweeps.halving import rounds, scores
 from crosstail.sweeps.launchers._launcher import Resources
 from crosstail.sweeps.launchers.inline import Inline
 from crosstail.sweeps.race import enter, outcome
@@ -41,9 +42,9 @@ def places(tmp_path_factory):
                 continue
             plan, _ = enter(shared, METHODS, dataset, trials=trials, seeds=2)
             plans = []
-            for part in rounds(plan, store, finalists):
-                list(sweep(part, store, Inline(store, Resources())))
-                plans.append(part)
+            for part in rounds(plan, partial(scores, store), finalists):
+                list(sweep(part.plan, store, Inline(store, Resources())))
+                plans.append(part.plan)
             ended = outcome(plans, {}, store, [dataset], store.failures())
             write_json(store.path / f"{kind}.json", ended)
         found[name] = store.path

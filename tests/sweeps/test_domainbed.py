@@ -140,8 +140,8 @@ def test_a_report_over_the_sweep_has_the_same_averages(made, expected):
     (data,) = set(chosen["data"])
     shown = result_table(summary, data, "x")
     metrics = ["accuracy", "class mean", "worst domain", "10th percentile", "worst pair"]
-    assert shown.header == ["method", "seeds", *metrics]
-    assert domain_table(summary, data, "y").header == ["method", "seeds", *DOMAINS]
+    assert shown.header == ["method", "seeds (± se)", *metrics]
+    assert domain_table(summary, data, "y").header == ["method", "seeds (± se)", *DOMAINS]
     best = max(METHODS, key=lambda method: expected[method, "accuracy"][0])
     assert shown.rows[0][0].endswith(best) and "accuracy" in shown.title
     mean, error = expected[best, "class mean"]

@@ -1,6 +1,7 @@
 """Races: ranking and accuracies against loops, the recommendation sentence by sentence, and a real small race."""
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from statistics import mean, stdev
 
@@ -10,19 +11,22 @@ import pytest
 from crosstail.data import load_source, protocols
 from crosstail.metrics import Answered, Answers, Difference, PairAccuracy, compare_methods
 from crosstail.metrics._methods import holm
+from crosstail.reports.compare.page import blocks
+from crosstail.reports.compare.race_page import board_table, groups
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.compare.results import Results
 from crosstail.reports.compare.significance import AGAIN
+from crosstail.reports.document.model import Text
 from crosstail.storage import read_json, write_json
 from crosstail.sweeps.cost import MethodCost, cost
 from crosstail.sweeps.drive import sweep
-from crosstail.sweeps.halving import rounds
-from crosstail.sweeps.index import Judged
+from crosstail.sweeps.halving import rounds, scores
+from crosstail.sweeps.index import Judged, Summary
 from crosstail.sweeps.launchers._launcher import Resources
 from crosstail.sweeps.launchers.inline import Inline
-from crosstail.sweeps.race import enter, entrants, leaderboard, outcome
+from crosstail.sweeps.race import enter, entrants, leaderboard, outcome, two_winners
 from crosstail.sweeps.race_result import Entrant, RaceResult, Standing
-from crosstail.sweeps.recommendation import recommendation
+from crosstail.sweeps.recommendation import recommendation, winner
 from crosstail.sweeps.store import Store
 from crosstail.testing import save_separable
 from crosstail.training.folder import RunFolder
@@ -41,6 +45,21 @@ def answers(*shares: float, seed: int = 0) -> np.ndarray:
     return rng.random(len(Y)) < np.array(shares)[2 * DOMAIN + Y]
 
 
+@pytest.mark.parametrize(("come", "winners"), [((0.9, 0.8), 1), ((0.7, 0.8), 2)])
+def test_it_says_where_the_two_questions_have_two_winners(come, winners):
+    found = [entrant("a", [0.6, 0.6], [answers(1, 1, 1, 1)] * 2), entrant("b", [0.5, 0.5], [answers(1, 1, 1, 1)] * 2)]
+    results = {
+        f"{name}-{seed}": Summary(1.0, {"pair_average": alike + seed / 10, "as_they_come": value}, {})
+        for name, alike, value in zip("ab", (0.55, 0.45), come, strict=True)
+        for seed in (0, 1)
+    }
+    notes = two_winners(found, results)
+    assert len(notes) == winners - 1
+    for note in notes:
+        assert "a (60.0 %) if every pair is equally important, b (80.0 %) for samples as they come" in note
+    assert not two_winners(found, {key: Summary(1.0, {"pair_average": 0.5}, {}) for key in results})
+
+
 def said(correct: np.ndarray, group: np.ndarray | None = None) -> Answers:
     about = {"domains": ["p", "q"], "classes": ["a", "b"], "counts": np.ones((2, 2), int)}
     return Answers(**about, y=Y, domain=DOMAIN, predicted=np.where(correct, Y, -1), group=group)
@@ -52,10 +71,12 @@ def entrant(
     correct: list[np.ndarray],
     cost: MethodCost = CHEAP,
     group: np.ndarray | None = None,
+    validated: list[np.ndarray] | None = None,
 ) -> Entrant:
     judged = [Judged(value, value) for value in validation]
     by_seed = {"validation": dict(enumerate(judged))}
     by_seed["answers"] = {seed: said(right, group) for seed, right in enumerate(correct)}
+    by_seed["validated"] = {seed: said(right) for seed, right in enumerate(validated or correct)}
     keys = {seed: [f"{name}-{seed}"] for seed in range(len(correct))}
     return Entrant(method=name, family="own", cost=cost, trial=1, hparams={}, runs=keys, seconds=1.0, **by_seed)
 
@@ -132,21 +153,40 @@ def test_a_method_is_behind_only_if_it_is_after_the_correction_for_their_number(
     assert any(line.level and line.lead.low > 0 for line in rows)  # alone, it would have been behind
 
 
-def row(
-    name: str, lead: tuple[float, float, float] | None = None, cost: MethodCost = DEAR, validation: float = 0.8
-) -> Standing:
+def test_candidates_are_compared_on_validation_and_never_on_the_test_set() -> None:
+    good, bad = answers(0.95, 0.95, 0.95, 0.95), answers(0.4, 0.4, 0.4, 0.4, seed=1)
+    near = answers(0.9, 0.95, 0.95, 0.95, seed=2)
+    found = [
+        entrant("first", [0.95], [good], DEAR),
+        entrant("near", [0.9], [bad], CHEAP, validated=[near]),
+        entrant("far", [0.4], [good], MethodCost(0.0, 1, True, 0), validated=[bad]),
+    ]
+    board = leaderboard(found)
+    assert {row.method: row.candidate for row in board} == {"first": True, "near": True, "far": False}
+    assert {row.method: row.level for row in board} == {"first": True, "near": False, "far": True}
+    assert winner(board).method == "near"
+    unknown = leaderboard([replace(one, validated={0: None}) for one in found])  # nothing kept: nothing shown
+    assert winner(unknown).method == "first"
+
+
+def test_methods_that_are_right_on_the_same_samples_are_told_from_those_that_are_tied() -> None:
+    right = [answers(0.8, 0.8, 0.8, 0.8, seed=seed) for seed in range(2)]
+    other = [answers(0.8, 0.8, 0.8, 0.8, seed=seed) for seed in range(2, 4)]
+    sides = {"first": right, "twin": right, "swapped": right[::-1], "other": other}
+    board = leaderboard([entrant(name, [0.9 - 0.1 * i] * 2, side) for i, (name, side) in enumerate(sides.items())])
+    assert {row.method: bool(row.lead and row.lead.same) for row in board} == {
+        **dict.fromkeys(sides, False),
+        "twin": True,
+    }
+    assert all(row.level for row in board)
+
+
+def row(name: str, lead: tuple[float, float, float] | None = None, cost: MethodCost = DEAR, **own) -> Standing:
     adjusted = None if lead is None else 0.01 if lead[1] > 0 or lead[2] < 0 else 0.5
     difference = None if lead is None else Difference(*(end / 100 for end in lead), p_value=0.5, adjusted=adjusted)
-    accuracies = {
-        "validation": validation,
-        "test": 0.8,
-        "low": 0.7,
-        "high": 0.9,
-        "worst_domain": 0.5,
-        "deviation": None,
-    }
+    own = {"validation": 0.8, "test": 0.8, "low": 0.7, "high": 0.9, "worst_domain": 0.5, "deviation": None} | own
     others = {"family": "own", "seconds": 1.0, "trial": 0, "hparams": {}, "runs": {0: name}}
-    return Standing(method=name, lead=difference, cost=cost, **accuracies, **others)
+    return Standing(method=name, lead=difference, cost=cost, **own, **others)
 
 
 WITHIN, BEYOND, ABOVE = (0.5, -0.5, 1.5), (3.0, 1.0, 5.0), (-3.0, -5.0, -1.0)
@@ -155,52 +195,63 @@ AHEAD = {
     BEYOND: "3.0 points ahead of {} (95 % interval +1.0 to +5.0, beyond the noise)",
     ABOVE: "3.0 points behind {} (95 % interval -5.0 to -1.0, beyond the noise)",
 }
-NOISE = "behind it by more than the noise of 1,240 test samples"
+TEST = "On the test set it has 80.0 % (95 % interval 70.0 to 90.0)"
+CHEAPEST = (
+    "it is the cheapest of the {} methods that 620 validation samples cannot separate, of which boda is best (90.0 %)"
+)
 
 
 @pytest.mark.parametrize(
-    ("board", "first", "second"),
+    ("board", "said"),
     [
         (
-            [row("boda"), row("coral", WITHIN), row("erm", BEYOND, CHEAP)],
-            f"{AHEAD[WITHIN].format('the second, coral')} and {AHEAD[BEYOND].format('erm')}",
-            f"1 of the 2 others is not {NOISE}, and none of these is cheaper: use boda.",
+            [row("boda"), row("coral", WITHIN), row("erm", BEYOND, CHEAP, candidate=False)],
+            "Use boda: it is best on validation (90.0 %), and no method that is within its noise is cheaper. "
+            f"{TEST}; it is {AHEAD[WITHIN].format('the second, coral')} and {AHEAD[BEYOND].format('erm')}.",
         ),
         (
             [row("boda"), row("erm", WITHIN, CHEAP), row("coral", BEYOND), row("focal", WITHIN, CHEAP)],
-            AHEAD[WITHIN].format("the second, erm"),
-            f"2 of the 3 others are not {NOISE}: start with the cheapest, erm.",
+            f"Use erm: {CHEAPEST.format(4)}. {TEST}; boda is {AHEAD[WITHIN].format('it')}.",
         ),
         (
-            [row("erm", cost=CHEAP), row("boda", BEYOND)],
-            AHEAD[BEYOND].format("the second, boda"),
-            f"Every other method is {NOISE}: use erm.",
+            [row("erm", cost=CHEAP), row("boda", BEYOND, candidate=False)],
+            "Use erm: it is best on validation (90.0 %), by more than the noise. "
+            f"{TEST}; it is {AHEAD[BEYOND].format('the second, boda')}.",
         ),
-        # The test favours the other one: that is reported, but not used to choose.
+        # The test set favours the other one: that is reported, but not used to choose.
         (
-            [row("boda"), row("coral", ABOVE, CHEAP)],
-            AHEAD[ABOVE].format("the second, coral"),
-            f"None of the others is {NOISE}: start with the cheapest, coral.",
+            [row("boda"), row("coral", ABOVE, CHEAP, candidate=False), row("erm", WITHIN)],
+            "Use boda: it is best on validation (90.0 %), and no method that is within its noise is cheaper. "
+            f"{TEST}; it is {AHEAD[ABOVE].format('the second, coral')} and {AHEAD[WITHIN].format('erm')}.",
+        ),
+        (
+            [row("boda"), row("coral", ABOVE, CHEAP), row("erm", WITHIN)],
+            f"Use coral: {CHEAPEST.format(3)}. "
+            f"{TEST}; boda is {AHEAD[ABOVE].format('it')} and {AHEAD[WITHIN].format('erm')}.",
         ),
         (
             [row("boda"), row("coral", (0.0, 0.0, 0.0))],
-            "level with the second, coral (95 % interval +0.0 to +0.0, within the noise)",
-            f"None of the others is {NOISE}, and none of these is cheaper: use boda.",
+            "Use boda: it is best on validation (90.0 %), and no method that is within its noise is cheaper. "
+            f"{TEST}; it is level with the second, coral (95 % interval +0.0 to +0.0, within the noise).",
         ),
     ],
 )
-def test_the_recommendation_says_what_is_known_in_two_sentences(board: list[Standing], first: str, second: str) -> None:
-    name = board[0].method
+def test_the_recommendation_begins_with_the_method_to_use(board: list[Standing], said: str) -> None:
     board = [replace(board[0], validation=0.9), *board[1:]]
-    assert (
-        recommendation(board, 1240) == f"{name} is best on validation (90.0 %); on the test set it is {first}. {second}"
-    )
+    assert recommendation(board, 620) == said
+    assert said.startswith(f"Use {winner(board).method}:")
 
 
 def test_a_tie_on_validation_is_reported() -> None:
     board = [row("erm"), row("boda", WITHIN), row("coral", WITHIN), row("focal", WITHIN, validation=0.7)]
-    assert recommendation(board, 9).startswith("erm is best on validation (80.0 %, shared with 2 others); on the test")
-    assert "(80.0 %, shared with 1 other);" in recommendation([*board[:2], board[3]], 9)
+    assert "best on validation (80.0 %, shared with 2 others)" in recommendation(board, 9)
+    assert "(80.0 %, shared with 1 other)" in recommendation([*board[:2], board[3]], 9)
+
+
+def test_the_second_may_be_right_on_the_same_samples() -> None:
+    twin = row("focal", (0.0, -1.0, 1.0))
+    twin = replace(twin, lead=replace(twin.lead, same=True))
+    assert "it is right on the same samples as the second, focal" in recommendation([row("erm"), twin], 9)
 
 
 def test_the_only_method_that_finished_is_reported_as_such() -> None:
@@ -280,7 +331,7 @@ def test_a_race_selects_on_validation_and_compares_the_predictions_of_the_chosen
     write_json(tmp_path / "race.json", ended)
     again = read_json(tmp_path / "race.json", RaceResult)
     assert again == ended
-    assert again.recommendation == recommendation(ended.leaderboard, ended.samples) and again.trials == 3
+    assert again.recommendation == recommendation(ended.leaderboard, ended.validation_samples) and again.trials == 3
 
 
 def test_a_report_of_the_runs_of_a_race_has_the_same_differences(shared, tmp_path) -> None:
@@ -293,6 +344,35 @@ def test_a_report_of_the_runs_of_a_race_has_the_same_differences(shared, tmp_pat
         found = tests.loc[row.method]
         own = [-100 * row.lead.estimate, -100 * row.lead.high, -100 * row.lead.low, row.lead.p_value, row.lead.adjusted]
         assert found[["difference", "low", "high", "p", "adjusted"]].tolist() == pytest.approx(own, abs=1e-9)
+
+
+def test_a_report_of_a_race_that_stops_methods_early_has_the_same_figures_to_the_digit(shared, tmp_path) -> None:
+    save_separable(tmp_path / "v.npz", [[30, 28, 22], [20, 29, 25]], num_features=2, seed=3)
+    methods, store = ["erm", "focal", "ldam", "mixup", "frozen:ncm", "frozen:blend"], Store(tmp_path / "race")
+    dataset = load_inputs(shared).embedded()
+    plan, _ = enter(shared, methods, dataset, trials=2, seeds=2)
+    plans = []
+    for part in rounds(plan, partial(scores, store), finalists=2):
+        list(sweep(part.plan, store, Inline(store, Resources())))
+        plans.append(part.plan)
+    ended = outcome(plans, {}, store, [dataset], {})
+    write_json(store.path / "race.json", ended)
+    assert ended.stopped
+    results = Results(read_runs([store.path]))
+    assert {run.method for run in results.methods} == {row.method for row in ended.leaderboard}
+    own = results.summary[(results.summary["kind"] == "metric") & (results.summary["metric"] == "pair average")]
+    shown = own.set_index("method")[["mean", "low", "high"]].round(1).to_dict("index")
+    board = board_table(ended.leaderboard).rename(columns={"test": "mean"}).set_index("method")
+    assert shown == board[["mean", "low", "high"]].round(1).to_dict("index")
+    tests, first = results.tests.set_index("method"), ended.leaderboard[0].method
+    assert set(tests["against"]) == {first}
+    leads = board.drop(first)[["lead", "lead_low", "lead_high"]]
+    mirrored = -tests[["difference", "high", "low"]].set_axis(leads.columns, axis=1)
+    assert leads.round(1).to_dict("index") == (mirrored.round(1) + 0.0).to_dict("index")
+    page = " ".join(block.text for block in blocks(results) if isinstance(block, Text))
+    found = dict.fromkeys(("first", "the same", "tied", "worse"), 0) | {n: len(g) for n, g in groups(ended.leaderboard)}
+    assert f"Of {len(tests)} other methods, {found['worse']} {'is' if found['worse'] == 1 else 'are'} signif" in page
+    assert f"{found['tied']} not significantly different" in page
 
 
 def test_a_method_that_uses_the_domain_is_also_tested_with_the_domain_known(shared, tmp_path) -> None:
@@ -321,9 +401,10 @@ def test_the_worse_half_stops_after_each_trial_but_erm_and_the_default_never_do(
     methods = ["erm", "frozen:blend", "focal", "mixup", "ldam", "resample", str(tmp_path / "broken.py")]
     plan, _ = enter(replace(shared, steps=2), methods, dataset, trials=3, seeds=2)
     plans = []
-    for part in rounds(plan, store, finalists=2):
-        list(sweep(part, store, Inline(store, Resources())))
-        plans.append(part)
+    for part in rounds(plan, partial(scores, store), finalists=2):
+        list(sweep(part.plan, store, Inline(store, Resources())))
+        plans.append(part.plan)
+    assert plans[0].methods == ("frozen:blend",) and (plans.pop(0).trials, plan.seeds) == (1, 2)  # it takes no time
     assert [(part.trials, part.seeds) for part in plans] == [(1, 1), (2, 1), (3, 2)]
     results, left = store.results(), methods[2:]
     for part, following in pairwise(plans):
@@ -340,7 +421,8 @@ def test_the_worse_half_stops_after_each_trial_but_erm_and_the_default_never_do(
     assert {row.method for row in ended.leaderboard} == set(plans[-1].methods) and ended.complete
     assert {one.method for one in ended.stopped} == set(methods[2:6]) - set(left)
     assert [failed.method for failed in ended.failed] == methods[6:]
-    assert list(rounds(plan, store, finalists=5)) == [plan]
+    *_, last = rounds(plan, partial(scores, store), finalists=5)
+    assert last.plan == plan and not last.later
 
 
 def test_predictions_that_were_removed_are_named(shared, tmp_path) -> None:

@@ -301,7 +301,7 @@ def test_the_index_is_read_instead_of_the_results_and_rebuilt_when_it_is_lost(st
         assert read() == (expected, 30)
     finish(store, replace(SPEC, seed=99))
     found, results = read()
-    assert len(found) == 31 and results == 1  # that of the new run
+    assert len(found) == 31 and results == 1  # the new run's
 
 
 def test_a_sweep_works_without_an_index_that_cannot_be_written(store, finish, monkeypatch):

@@ -7,8 +7,6 @@ import pytest
 import torch
 from torch import nn
 
-from crosstail import testing
-from crosstail.training import RunSpec
 from crosstail.training.average import Swad, WeightAverage, window
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
@@ -138,19 +136,8 @@ def test_the_average_stays_on_the_device_of_the_module_also_after_a_resume():
 
 
 @pytest.fixture
-def spec(tmp_path):
-    testing.save_separable(tmp_path / "easy.npz", [[20, 3, 9], [2, 14, 0]])
-    return RunSpec(
-        dataset=str(tmp_path / "easy.npz"),
-        algorithm="boda",
-        backbone="mlp",
-        width=8,
-        hparams={"lr": 0.05},
-        average="moving",
-        steps=30,
-        batch_size=4,
-        evaluations=6,
-    )
+def spec(tiny):
+    return tiny([[20, 3, 9], [2, 14, 0]], hparams={"lr": 0.05}, average="moving", steps=30, evaluations=6)
 
 
 @pytest.mark.parametrize("second_stage", [None, "retrain"])

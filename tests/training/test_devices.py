@@ -12,10 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from crosstail import algorithms, backbones, discovery, testing
+from crosstail import algorithms, backbones, discovery
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch, DomainBatches, load
-from crosstail.training import RunSpec
 from crosstail.training.devices import Devices
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
@@ -24,18 +23,8 @@ SHARED = [n for n in discovery.names("crosstail.algorithms") if not algorithms.f
 
 
 @pytest.fixture
-def spec(tmp_path):
-    testing.save_separable(tmp_path / "easy.npz", [[20, 3, 9], [2, 14, 0], [5, 5, 5]])
-    return RunSpec(
-        dataset=str(tmp_path / "easy.npz"),
-        algorithm="boda",
-        backbone="mlp",
-        width=8,
-        hparams={"lr": 0.01},
-        steps=12,
-        batch_size=4,
-        evaluations=4,
-    )
+def spec(tiny):
+    return tiny([[20, 3, 9], [2, 14, 0], [5, 5, 5]], hparams={"lr": 0.01})
 
 
 def accuracies(folder: Path):

@@ -129,11 +129,10 @@ def test_statistics_of_a_full_pass_are_those_of_the_training_samples(batch, part
     dataset, algorithm = parts
     found = stream_statistics(algorithm, dataset, PairStatistics(2, 3, 5))
     z = torch.stack(one_by_one(algorithm.backbone, dataset, range(30)))
-    for d in range(2):
-        for c in range(3):
-            own = [i for i in range(30) if (dataset.domain[i], dataset.y[i]) == (d, c)]
-            assert int(found.counts[d, c]) == len(own) > 0
-            torch.testing.assert_close(found.mean[d, c], z[own].mean(0))
+    for d, c in np.ndindex(2, 3):
+        own = [i for i in range(30) if (dataset.domain[i], dataset.y[i]) == (d, c)]
+        assert int(found.counts[d, c]) == len(own) > 0
+        torch.testing.assert_close(found.mean[d, c], z[own].mean(0))
 
 
 def test_the_model_is_evaluated_in_evaluation_mode_and_goes_on_in_training_mode(parts):

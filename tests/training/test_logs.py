@@ -61,6 +61,7 @@ def expected(out):
         for shot, value in getattr(result, split).shots.items():
             if value is not None:
                 points[f"final/{split}/shots/{shot}", step] = value
+    points["final/validation/others/as_they_come", step] = result.validation.others["as_they_come"]
     for name in "alpha", "beta", "gamma":
         points[f"final/transferability/{name}", step] = getattr(result.transferability, name)
     points["final/seconds", step] = result.seconds

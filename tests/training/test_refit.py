@@ -9,7 +9,6 @@ from tests.interruption import stop
 from crosstail.data import load_source, protocols
 from crosstail.reports.run.suspects import suspect_table
 from crosstail.testing import save_separable
-from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.refit import refit_spec, with_estimate
@@ -19,10 +18,8 @@ from crosstail.training.run_data import load_inputs
 
 
 @pytest.fixture
-def spec(tmp_path):
-    save_separable(tmp_path / "easy.npz", [[12, 9, 2], [0, 9, 12]])
-    size = {"backbone": "mlp", "width": 8, "steps": 12, "batch_size": 4, "evaluations": 4}
-    return resolve(RunSpec(dataset=str(tmp_path / "easy.npz"), algorithm="boda", second_stage="retrain", **size))
+def spec(tiny):
+    return resolve(tiny(second_stage="retrain"))
 
 
 def every_run(spec, out):

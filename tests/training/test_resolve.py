@@ -48,7 +48,7 @@ def test_every_default_that_depends_on_the_data_is_named(spec):
 
 
 def test_no_label_profiles_at_all_are_the_same_run_as_uniform():
-    """Without a profile, the command line would take those of the benchmark."""
+    """Without a profile, the command line would take the benchmark's."""
     none, uniform = (resolve(RunSpec(dataset="digits", labels=labels)) for labels in ((), ("uniform",)))
     assert none == uniform and "--labels uniform" in command(none, Path("run"))
     first, second = (load("digits", labels=labels) for labels in ((), ("uniform",)))

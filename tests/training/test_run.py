@@ -8,8 +8,7 @@ from tests.opened import opened
 
 from crosstail.data import load_source, protocols
 from crosstail.metrics import Answers
-from crosstail.testing import save_separable
-from crosstail.training import RunSpec
+from crosstail.testing.easy_data import changed
 from crosstail.training.fit import train_run
 from crosstail.training.held_out import HeldOut
 from crosstail.training.refit import refit_spec, with_estimate
@@ -33,13 +32,11 @@ def assert_equal(one, other):
 
 
 @pytest.fixture
-def spec(tmp_path):
-    save_separable(tmp_path / "easy.npz", [[12, 9, 4], [3, 9, 12]])
-    with np.load(tmp_path / "easy.npz") as stored:
-        content = dict(stored)
-    np.savez(tmp_path / "easy.npz", **content, groups=np.arange(len(content["y"])) // 2)
-    size = {"backbone": "mlp", "width": 8, "steps": 12, "batch_size": 4, "evaluations": 4}
-    return resolve(RunSpec(dataset=str(tmp_path / "easy.npz"), algorithm="boda", **size))
+def spec(tiny):
+    spec = tiny([[12, 9, 4], [3, 9, 12]])
+    with changed(spec.dataset) as content:
+        content["groups"] = np.arange(len(content["y"])) // 2
+    return resolve(spec)
 
 
 def assert_same_later(run, spec):

@@ -1,6 +1,7 @@
 """A fitted second stage in a run: one evaluation, resumed, refitted, on features that need no learning."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,8 +9,6 @@ import torch
 
 from crosstail import second_stages
 from crosstail.second_stages import FittedStage
-from crosstail.testing import save_separable
-from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.model import load_model
@@ -20,15 +19,8 @@ from crosstail.training.run_data import load_inputs
 
 
 @pytest.fixture
-def make(tmp_path):
-    save_separable(tmp_path / "v.npz", [[30, 8, 2], [0, 12, 5]])
-
-    def make(**changes):
-        size = {"backbone": "mlp", "width": 8, "steps": 12, "batch_size": 4, "evaluations": 4}
-        given = {"dataset": str(tmp_path / "v.npz"), "algorithm": "erm", "second_stage": "ncm", **size, **changes}
-        return RunSpec(**given)
-
-    return make
+def make(tiny):
+    return partial(tiny, [[30, 8, 2], [0, 12, 5]], algorithm="erm", second_stage="ncm")
 
 
 def steps(folder):

@@ -12,6 +12,7 @@ from crosstail.metrics import criteria, find, value_on
 from crosstail.second_stages._choice import first_best
 from crosstail.second_stages._stage import Features
 from crosstail.testing import save_separable
+from crosstail.testing.easy_data import changed
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.resolve import resolve
@@ -25,11 +26,9 @@ def spec(tmp_path_factory):
     """A run whose validation set lacks a pair, and whose metrics go up and down."""
     path = tmp_path_factory.mktemp("data") / "vectors.npz"
     save_separable(path, [[30, 8, 2], [0, 9, 25]])
-    with np.load(path) as stored:
-        content = dict(stored)
-    content["x"] = content["x"] + np.random.default_rng(0).normal(size=content["x"].shape).astype(np.float32)
-    content["split"][(content["split"] == "val") & (content["domain"] == 0) & (content["y"] == 2)] = "train"
-    np.savez(path, **content)
+    with changed(path) as content:
+        content["x"] = content["x"] + np.random.default_rng(0).normal(size=content["x"].shape).astype(np.float32)
+        content["split"][(content["split"] == "val") & (content["domain"] == 0) & (content["y"] == 2)] = "train"
     return RunSpec(dataset=str(path), algorithm="erm", width=4, steps=24, batch_size=4, evaluations=12)
 
 
@@ -56,6 +55,17 @@ def test_the_step_is_the_first_that_is_best_on_validation(runs):
         assert run.result.validation.value(on) == pytest.approx(abs(best[0]))
         chosen.add(step)
     assert len(chosen) > 1  # the criteria differ
+
+
+@pytest.mark.parametrize("on", ["auroc", "as_they_come"])
+def test_a_fitted_second_stage_is_recorded_with_it(spec, tmp_path, on):
+    """Its metric comes from the log probabilities that are kept; those for the prevalence are fitted on validation."""
+    run = train_run(replace(spec, second_stage="ncm", select_on=on), tmp_path)
+    found, kept = run.records[-1], run.held_out
+    prepared = find(on).prepared or (lambda answers, _: answers)
+    for name in ("validation", "test"):
+        expected = value_on(prepared(getattr(kept, name), kept.validation), on)
+        assert getattr(found, name).value(on) == pytest.approx(expected)
 
 
 def test_the_raw_weights_beside_the_averaged_ones_are_selected_on_it_too(runs):

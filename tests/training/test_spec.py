@@ -1,5 +1,3 @@
-"""RunSpec: JSON round trip, keys, and unknown fields."""
-
 import hashlib
 from dataclasses import asdict, fields, replace
 

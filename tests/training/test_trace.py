@@ -9,7 +9,7 @@ import pytest
 from tests.interruption import stop
 
 from crosstail.testing import save_separable
-from crosstail.training import RunSpec, evaluation
+from crosstail.training import evaluation
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.model import load_model
@@ -20,10 +20,8 @@ from crosstail.transfer import TransferStatistics
 
 
 @pytest.fixture
-def spec(tmp_path):
-    save_separable(tmp_path / "v.npz", [[30, 8, 2], [0, 9, 25]])
-    common = {"steps": 12, "batch_size": 4, "evaluations": 4, "width": 8}
-    return RunSpec(dataset=str(tmp_path / "v.npz"), backbone="mlp", algorithm="boda", second_stage="retrain", **common)
+def spec(tiny):
+    return tiny([[30, 8, 2], [0, 9, 25]], second_stage="retrain")
 
 
 def timeless(folder):

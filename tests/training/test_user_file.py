@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from crosstail import testing
 from crosstail.prediction.predictor import Predictor
 from crosstail.reports.document import markdown
 from crosstail.reports.run.certainty_data import Certainty
@@ -16,7 +15,6 @@ from crosstail.sweeps import plan
 from crosstail.sweeps.drive import sweep
 from crosstail.sweeps.launchers._launcher import Resources, launcher
 from crosstail.sweeps.store import Store
-from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.loop import Diverged
 from crosstail.training.run import Run
@@ -78,19 +76,10 @@ UNDECLARED = SOURCE.replace("    def", "    class Hparams(ERM.Hparams):\n       
 
 
 @pytest.fixture
-def spec(tmp_path):
+def spec(tmp_path, tiny):
     (tmp_path / "mine.py").write_text(SOURCE)
-    testing.save_separable(tmp_path / "easy.npz")
-    return RunSpec(
-        dataset=str(tmp_path / "easy.npz"),
-        algorithm=f"{tmp_path}/mine.py",
-        backbone="mlp",
-        width=8,
-        hparams={"lr": 0.05},
-        steps=20,
-        batch_size=4,
-        evaluations=2,
-    )
+    balanced = [[20] * 3] * 2
+    return tiny(balanced, algorithm=f"{tmp_path}/mine.py", hparams={"lr": 0.05}, steps=20, evaluations=2)
 
 
 @pytest.mark.parametrize(("term", "stage"), [("", None), ("boda+", None), ("", "retrain"), ("", "blend")])

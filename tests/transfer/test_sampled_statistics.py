@@ -1,5 +1,3 @@
-"""α, β, γ from random targets, against all pairs."""
-
 import numpy as np
 import pytest
 import torch

@@ -57,11 +57,7 @@ def find(name: str) -> type[Algorithm]:
 
 
 def canonical(name: str) -> str:
-    """The method that a name stands for: aliases are replaced, and the parts of a combination sorted.
-
-    >>> canonical("crt"), canonical("coral+boda"), canonical("boda@reference")
-    ('erm:retrain', 'boda+coral', 'boda@reference')
-    """
+    """The method that a name stands for: aliases are replaced, and the parts of a combination sorted."""
     words = _words(name)
     if len(words) == 1:
         return find(name).alias_of or words[0]

@@ -121,10 +121,7 @@ class Algorithm(nn.Module):
         raise TypeError(f"{type(self).__name__} must define losses(z, batch)")
 
     def features(self, batch: DomainBatch, of: Backbone | None = None) -> tuple[Tensor, DomainBatch]:
-        """Features (B, F) and their batch, gathered from all processes if there are several.
-
-        `of` is another backbone of the algorithm, such as a copy of its own.
-        """
+        """Features (B, F), by the backbone or one `of` its copies, and their batch, gathered from all processes."""
         backbone: Callable[[Tensor], Tensor] = of or self.backbone
         if self.training and self.changes_maps:
             backbone = partial((of or self.backbone).changed, self.change)
@@ -165,8 +162,7 @@ class Algorithm(nn.Module):
 
     def scores(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
         """Class scores (B, C) from features (B, F) and, where they are known, the domains (B,)."""
-        scores: Tensor = self.head(z)
-        return scores
+        return self.head(z)
 
     def likelihood(self, scores: Tensor, y: Tensor, reduction: str = "mean") -> Tensor:
         """Negative log-likelihood of the classes (B,) under scores (B, C)."""

@@ -31,7 +31,7 @@ class Alignment(ERM):
             0, None, "pairs that are drawn in each step for the denominator; 0: all of them", at_least=0
         )
         per_positive: bool = hp(False, None, "average over (sample, positive) combinations instead of samples")
-        warmup: float = when(0.1, None, "when the term starts: below 1 a share of the steps, else a step")
+        warmup: float = when(0.1, None, "when the term starts")
         window: int = hp(100, None, "samples that a pair's moving statistics span at most", at_least=1)
         refresh: int = hp(0, None, "steps between full passes for the statistics; 0: use the batches", at_least=0)
         momentum: float = hp(0.2, None, "weight of the old statistics at a full pass", at_least=0, at_most=1)
@@ -50,6 +50,7 @@ class Alignment(ERM):
             negatives=h.negatives,
             window=None if h.refresh else h.window,
             reduction="positives" if h.per_positive else "mean",
+            synchronise=False,  # the batch is whole already
             validate=False,  # labels are checked at loading, loss terms at every evaluation
             **self.term(),
         )

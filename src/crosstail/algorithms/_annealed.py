@@ -13,7 +13,7 @@ class Annealed(ERM):
     """The loss changes when annealing ends, and Adam is reset: its averages are of gradients of the old loss."""
 
     class Hparams(ERM.Hparams):
-        anneal: float = when(0.1, Uniform(0.0, 0.5), "end of annealing: below 1 a share of the steps, else a step")
+        anneal: float = when(0.1, Uniform(0.0, 0.5), "end of annealing")
 
     @property
     def annealed(self) -> bool:

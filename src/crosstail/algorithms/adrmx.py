@@ -1,5 +1,3 @@
-"""Additive disentanglement of domain features."""
-
 from copy import deepcopy
 
 import torch.nn.functional as F

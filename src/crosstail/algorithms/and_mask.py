@@ -1,5 +1,3 @@
-"""Gradients on which the domains agree."""
-
 from torch import Tensor
 
 from crosstail.algorithms._gradients import DomainGradients

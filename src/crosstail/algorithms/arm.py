@@ -1,5 +1,3 @@
-"""Adaptive risk minimisation with contextual meta-learning."""
-
 import torch
 from torch import Tensor, nn
 

@@ -1,5 +1,3 @@
-"""Balanced domain-class distribution alignment."""
-
 from typing import Any, ClassVar
 
 from crosstail.algorithms._algorithm import Preset

@@ -1,5 +1,3 @@
-"""BoDA that also matches second-order statistics."""
-
 from typing import Any, ClassVar
 
 from crosstail.algorithms import boda

@@ -1,5 +1,3 @@
-"""Balanced softmax."""
-
 from torch import Tensor
 
 from crosstail.algorithms._base import ERM, DomainBatch

@@ -1,5 +1,3 @@
-"""Causal invariant representations, by correlation alignment."""
-
 import torch
 from torch import Tensor
 

@@ -1,5 +1,3 @@
-"""Causal invariant representations, by maximum mean discrepancy."""
-
 from torch import Tensor
 
 from crosstail.algorithms._causirl import CausIRL

@@ -1,5 +1,3 @@
-"""Class-balanced loss."""
-
 import math
 
 import torch
@@ -18,9 +16,7 @@ class CBLoss(Weighted):
 
     class Hparams(Weighted.Hparams):
         beta: float = hp(
-            *(0.9999, OneMinus(LogUniform(1e-5, 1e-2)), "β: a class has at most 1 / (1 − β) effective samples"),
-            above=0,
-            below=1,
+            0.9999, OneMinus(LogUniform(1e-5, 1e-2)), "β: at most 1 / (1 − β) effective samples", above=0, below=1
         )
 
     def weigh(self, counts: Tensor) -> Tensor:

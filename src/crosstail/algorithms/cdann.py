@@ -1,5 +1,3 @@
-"""Class-conditional domain-adversarial training."""
-
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer

@@ -1,5 +1,3 @@
-"""Contrastive adversarial domain bottleneck within each class."""
-
 from torch import Tensor
 
 from crosstail.algorithms import cad

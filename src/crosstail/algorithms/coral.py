@@ -1,5 +1,3 @@
-"""Correlation alignment of the domains' features."""
-
 from torch import Tensor
 
 from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, hp

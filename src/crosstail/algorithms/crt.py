@@ -1,5 +1,3 @@
-"""Classifier re-training."""
-
 from crosstail.algorithms.erm import ERM
 
 

@@ -1,5 +1,3 @@
-"""Distributionally robust optimisation over samples."""
-
 import torch
 from torch import Tensor
 

@@ -1,5 +1,3 @@
-"""Domain-class distribution alignment without balance: the ablation of BoDA."""
-
 from typing import Any, ClassVar
 
 from crosstail.algorithms._algorithm import Preset

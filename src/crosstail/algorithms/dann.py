@@ -1,5 +1,3 @@
-"""Domain-adversarial training."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

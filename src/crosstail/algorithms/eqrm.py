@@ -1,5 +1,3 @@
-"""Empirical quantile risk minimisation."""
-
 import torch
 from torch import Tensor
 
@@ -22,7 +20,7 @@ class EQRM(Slowed):
 
     class Hparams(Slowed.Hparams):
         quantile: float = hp(0.75, Uniform(0.5, 0.99), "α, quantile of the risks", above=0, below=1)
-        anneal: float = when(0.5, Uniform(0.06, 0.6), "end of burn-in: below 1 a share of the steps, else a step")
+        anneal: float = when(0.5, Uniform(0.06, 0.6), "end of burn-in")
         late_lr: float = hp(0.02, LogUniform(2e-3, 2e-1), "learning rate after burn-in, relative to that before")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
@@ -39,10 +37,7 @@ def quantile(risks: Tensor, alpha: float) -> Tensor:
 
     with torch.no_grad():
         shift = bandwidth * torch.special.ndtri(risks.new_tensor(alpha))
-        low, high = (
-            risks.amin() + shift,
-            risks.amax() + shift,
-        )  # it lies between the quantiles of single risks
+        low, high = risks.amin() + shift, risks.amax() + shift  # it lies between the quantiles of single risks
         for _ in range(5):  # every pass narrows it by a factor of 1,000
             grid = low + (high - low) * torch.linspace(0, 1, 1001).to(risks)
             place = (distribution(grid) < alpha).sum().clamp(1, 1000)

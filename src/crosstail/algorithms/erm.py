@@ -1,5 +1,3 @@
-"""Empirical risk minimisation."""
-
 from torch import Tensor
 
 from crosstail.algorithms._algorithm import Algorithm

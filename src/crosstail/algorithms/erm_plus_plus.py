@@ -1,5 +1,3 @@
-"""ERM with a classifier that is trained first."""
-
 from torch import Tensor
 from torch.optim import Optimizer
 
@@ -22,7 +20,7 @@ class ERMPlusPlus(ERM):
     )
 
     class Hparams(ERM.Hparams):
-        head_first: float = when(0.1, Uniform(0.0, 0.3), "when all weights are trained: below 1 a share of the steps")
+        head_first: float = when(0.1, Uniform(0.0, 0.3), "when all weights are trained")
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         if self.step >= first_step(self.hparams.head_first, self.steps):

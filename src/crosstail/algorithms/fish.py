@@ -1,5 +1,3 @@
-"""Inter-domain gradient matching."""
-
 import torch
 from torch import Tensor
 from torch.optim import Optimizer

@@ -1,12 +1,10 @@
-"""Invariant gradient variances."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed
 from crosstail.algorithms._base import DomainBatch, LogUniform, Uniform, hp, when
-from crosstail.losses.distances import in_full_precision
+from crosstail.losses.host import in_full_precision
 
 
 class Fishr(Annealed):
@@ -27,9 +25,7 @@ class Fishr(Annealed):
 
     class Hparams(Annealed.Hparams):
         penalty: float = hp(1000.0, LogUniform(1e1, 1e4), "λ, weight of the penalty after annealing")
-        anneal: float = when(
-            0.3, Uniform(0.0, 1.0), "when the penalty starts: below 1 a share of the steps, else a step"
-        )
+        anneal: float = when(0.3, Uniform(0.0, 1.0), "when the penalty starts")
         ema: float = hp(0.95, Uniform(0.9, 0.99), "weight of the old variances in the moving average", below=1)
 
     variances: Tensor  # (D, C, F + 1), times 1 − ema

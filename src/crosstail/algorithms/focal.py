@@ -1,5 +1,3 @@
-"""Focal loss."""
-
 import torch
 from torch import Tensor
 

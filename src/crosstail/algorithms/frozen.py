@@ -1,5 +1,3 @@
-"""No stage one."""
-
 from crosstail.algorithms._algorithm import Algorithm
 from crosstail.algorithms._base import ERM, hp
 

@@ -1,5 +1,3 @@
-"""Gaussian clouded logits."""
-
 import torch
 from torch import Tensor
 

@@ -1,5 +1,3 @@
-"""Distributionally robust optimisation over domains or pairs."""
-
 import torch
 from torch import Tensor
 

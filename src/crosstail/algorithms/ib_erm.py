@@ -1,5 +1,3 @@
-"""Information bottleneck."""
-
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed

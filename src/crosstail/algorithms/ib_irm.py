@@ -1,5 +1,3 @@
-"""Information bottleneck with invariant risk minimisation."""
-
 from crosstail.algorithms import ib_erm, irm
 from crosstail.algorithms._annealed import SHARE
 from crosstail.algorithms._hparams import Uniform, when
@@ -18,4 +16,4 @@ class IBIRM(ib_erm.IBERM, irm.IRM):
     )
 
     class Hparams(ib_erm.IBERM.Hparams, irm.IRM.Hparams):
-        anneal: float = when(0.5, Uniform(0.1, 0.9), "end of annealing: below 1 a share of the steps, else a step")
+        anneal: float = when(0.5, Uniform(0.1, 0.9), "end of annealing")

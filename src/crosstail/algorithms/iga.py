@@ -1,5 +1,3 @@
-"""Inter-environmental gradient alignment."""
-
 import torch
 from torch import Tensor
 from torch.optim import Optimizer

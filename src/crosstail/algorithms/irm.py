@@ -1,5 +1,3 @@
-"""Invariant risk minimisation."""
-
 from torch import Tensor
 
 from crosstail.algorithms._annealed import Annealed
@@ -22,7 +20,7 @@ class IRM(Annealed):
 
     class Hparams(Annealed.Hparams):
         penalty: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, weight of the penalty after annealing")
-        anneal: float = when(500.0, LogInteger(1, 1e4), "end of annealing: below 1 a share of the steps, else a step")
+        anneal: float = when(500.0, LogInteger(1, 1e4), "end of annealing")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores = self.head(z)

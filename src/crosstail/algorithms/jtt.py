@@ -1,5 +1,3 @@
-"""Just train twice."""
-
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
@@ -20,7 +18,7 @@ class JTT(Twin):
     )
 
     class Hparams(Twin.Hparams):
-        first: float = when(0.5, Uniform(0.2, 0.8), "share of the steps for the first network")
+        first: float = when(0.5, Uniform(0.2, 0.8), "end of the first network's steps")
         upweight: float = hp(10.0, LogUniform(1.0, 10**2.5), "λ, weight of the samples that it gets wrong")
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:

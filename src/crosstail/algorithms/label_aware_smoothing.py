@@ -1,5 +1,3 @@
-"""Label smoothing by class frequency."""
-
 import math
 
 import torch

@@ -1,5 +1,3 @@
-"""Label-distribution-aware margins."""
-
 import torch.nn.functional as F
 from torch import Tensor, nn
 

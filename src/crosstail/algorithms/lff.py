@@ -1,5 +1,3 @@
-"""Learning from failure."""
-
 from torch import Tensor
 from torch.optim import Optimizer
 

@@ -1,5 +1,3 @@
-"""Mixup between domains of a class, or between classes of a domain."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -25,9 +23,7 @@ class LISA(mixup.Mixup):
     )
 
     class Hparams(mixup.Mixup.Hparams):
-        alpha: float = hp(
-            2.0, LogUniform(1e-1, 1e1), "α: small values hardly mix, large ones mix half and half", above=0
-        )
+        alpha: float = hp(2.0, LogUniform(1e-1, 1e1), "α of the mixtures: small values hardly mix", above=0)
         within_class: float = hp(0.5, Uniform(0.0, 1.0), "probability of mixing within a class, not within a domain")
 
     def mix(self, batch: DomainBatch) -> tuple[Tensor, Tensor]:

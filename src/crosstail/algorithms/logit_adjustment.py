@@ -1,5 +1,3 @@
-"""Logit adjustment."""
-
 import torch
 from torch import Tensor
 

@@ -1,5 +1,3 @@
-"""Mutual information with a pretrained network."""
-
 import math
 from copy import deepcopy
 

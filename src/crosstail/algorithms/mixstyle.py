@@ -1,5 +1,3 @@
-"""Mixed styles of feature maps."""
-
 import torch
 from torch import Tensor
 from torch.distributions import Beta
@@ -26,9 +24,7 @@ class MixStyle(ERM):
 
     class Hparams(ERM.Hparams):
         probability: float = hp(0.5, Uniform(0.1, 1.0), "probability of mixing, for each layer and step")
-        alpha: float = hp(
-            0.1, Choice(0.1, 0.2, 0.3), "α: small values hardly mix, large ones mix half and half", above=0
-        )
+        alpha: float = hp(0.1, Choice(0.1, 0.2, 0.3), "α of the mixtures: small values hardly mix", above=0)
 
     def change(self, maps: Tensor) -> Tensor:
         if torch.rand(()) >= self.hparams.probability:

@@ -1,5 +1,3 @@
-"""Mixup between domains."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -26,9 +24,7 @@ class Mixup(ERM):
 
     class Hparams(ERM.Hparams):
         # Differs from the paper: its range 10^U(0, 4) excludes its own default.
-        alpha: float = hp(
-            0.2, LogUniform(1e-1, 1.0), "α: small values hardly mix, large ones mix half and half", above=0
-        )
+        alpha: float = hp(0.2, LogUniform(1e-1, 1.0), "α of the mixtures: small values hardly mix", above=0)
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         x, y = self.mix(batch)

@@ -1,5 +1,3 @@
-"""Meta-learning for domain generalisation."""
-
 import torch
 from torch import Tensor
 from torch.optim import Optimizer

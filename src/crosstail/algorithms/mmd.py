@@ -1,5 +1,3 @@
-"""Maximum mean discrepancy between the domains' features."""
-
 import torch
 from torch import Tensor
 

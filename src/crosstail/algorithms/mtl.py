@@ -1,5 +1,3 @@
-"""Marginal transfer learning: a classifier that also sees an embedding of the domain."""
-
 import torch
 from torch import Tensor, nn
 
@@ -51,5 +49,4 @@ class MTL(ERM):
         embedding = (self.domain_embedding.sum(0) / self.met.sum().clamp_min(1)).expand(z.shape[0], -1)
         if domain is not None:  # a domain without training samples has no embedding of its own
             embedding = torch.where(self.met[domain], self.domain_embedding[domain], embedding)
-        scores: Tensor = self.head(torch.cat([z, embedding], 1))
-        return scores
+        return self.head(torch.cat([z, embedding], 1))

@@ -1,5 +1,3 @@
-"""Negatives-dominant contrastive learning."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -37,9 +35,8 @@ class NDCL(Weighted):
 
     def weigh(self, counts: Tensor) -> Tensor:
         inverse = torch.where(counts > 0, 1 / counts.clamp_min(1), 0.0)
-        return (
-            inverse * (counts > 0).sum(1, keepdim=True) / inverse.sum(1, keepdim=True).where(counts.any(1)[:, None], 1)
-        )
+        total = inverse.sum(1, keepdim=True).where(counts.any(1)[:, None], 1)
+        return inverse * (counts > 0).sum(1, keepdim=True) / total
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         each = self.likelihood(self.head(z), batch.y, reduction="none")

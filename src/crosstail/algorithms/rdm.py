@@ -1,5 +1,3 @@
-"""Risk distribution matching."""
-
 import torch
 from torch import Tensor
 
@@ -25,7 +23,7 @@ class RDM(Slowed):
     class Hparams(Slowed.Hparams):
         penalty: float = hp(5.0, Uniform(0.1, 10.0), "λ, weight of the discrepancy after annealing")
         variance: float = hp(0.004, Uniform(0.001, 0.007), "weight of the variances after annealing")
-        anneal: float = when(0.3, Uniform(0.16, 0.54), "when both set in: below 1 a share of the steps, else a step")
+        anneal: float = when(0.3, Uniform(0.16, 0.54), "when both set in")
         late_lr: float = hp(0.3, Uniform(0.16, 0.4), "learning rate after annealing, relative to that before")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:

@@ -1,5 +1,3 @@
-"""Class-balanced sampling."""
-
 from crosstail.algorithms.erm import ERM
 
 

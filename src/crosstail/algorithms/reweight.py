@@ -1,5 +1,3 @@
-"""Inverse-frequency weights."""
-
 from torch import Tensor
 
 from crosstail.algorithms._weighted import Weighted, averaging_one

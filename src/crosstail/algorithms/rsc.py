@@ -1,5 +1,3 @@
-"""Representation self-challenging."""
-
 import torch
 from torch import Tensor
 

@@ -1,5 +1,3 @@
-"""Sharpness-aware gradient matching."""
-
 from torch import Tensor
 
 from crosstail.algorithms import sam

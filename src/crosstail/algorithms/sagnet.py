@@ -1,5 +1,3 @@
-"""Style-agnostic networks."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

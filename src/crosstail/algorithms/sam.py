@@ -1,5 +1,3 @@
-"""Sharpness-aware minimisation."""
-
 import torch
 from torch import Tensor
 from torch.optim import Optimizer

@@ -1,5 +1,3 @@
-"""Gradients weighted by how far the domains agree."""
-
 import torch
 from torch import Tensor
 

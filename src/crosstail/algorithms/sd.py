@@ -1,5 +1,3 @@
-"""Spectral decoupling."""
-
 from torch import Tensor
 
 from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, hp

@@ -1,5 +1,3 @@
-"""Seesaw loss."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

@@ -1,5 +1,3 @@
-"""Self-supervised contrastive regularisation without negatives."""
-
 from itertools import pairwise
 
 import torch
@@ -28,9 +26,7 @@ class SelfReg(ERM):
 
     class Hparams(ERM.Hparams):
         feature_weight: float = hp(0.3, None, "w, weight of the differences of features")
-        alpha: float = hp(
-            0.5, None, "α of the mixtures: small values hardly mix, large ones mix half and half", above=0
-        )
+        alpha: float = hp(0.5, None, "α of the mixtures: small values hardly mix", above=0)
 
     def build(self) -> None:
         super().build()

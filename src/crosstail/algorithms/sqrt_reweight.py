@@ -1,5 +1,3 @@
-"""Inverse square-root frequency weights."""
-
 from crosstail.algorithms import reweight
 
 

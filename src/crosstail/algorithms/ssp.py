@@ -1,5 +1,3 @@
-"""Self-supervised pre-training."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -1,5 +1,3 @@
-"""Class content with the style of another domain."""
-
 import torch
 from torch import Tensor
 from torch.distributions import Beta
@@ -30,7 +28,7 @@ class TALLY(ERM):
     )
 
     class Hparams(ERM.Hparams):
-        warmup: float = when(0.5, Uniform(0.2, 0.8), "end of ERM: below 1 a share of the steps, else a step")
+        warmup: float = when(0.5, Uniform(0.2, 0.8), "end of ERM")
         alpha: float = hp(0.5, Choice(0.2, 0.5, 1.0), "α: small values hardly mix with prototypes", above=0)
         momentum: float = hp(0.8, None, "weight of the old prototypes in the moving average")
 

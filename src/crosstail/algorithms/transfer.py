@@ -1,5 +1,3 @@
-"""Transferability of classifiers between domains."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor

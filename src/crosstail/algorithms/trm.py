@@ -1,5 +1,3 @@
-"""Transfer risk minimisation."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -27,7 +25,7 @@ class TRM(ERM):
     class Hparams(ERM.Hparams):
         alignment: float = hp(1e-4, LogUniform(1e-5, 1.0), "λ, weight of the product of gradients")
         eta: float = hp(0.01, LogUniform(1e-3, 1e-1), "η, step size of α")
-        start: float = when(0.04, Uniform(0.0, 0.5), "when the term starts: below 1 a share of the steps, else a step")
+        start: float = when(0.04, Uniform(0.0, 0.5), "when the term starts")
 
     domain_weights: Tensor  # (D, C, F + 1)
     alpha: Tensor  # (D, D)

@@ -1,5 +1,3 @@
-"""Uniform risk minimisation."""
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

@@ -1,5 +1,3 @@
-"""Risk extrapolation."""
-
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed

@@ -1,5 +1,3 @@
-"""Vector scaling."""
-
 import torch
 from torch import Tensor
 

@@ -25,11 +25,8 @@ def build(
 ) -> Backbone:
     """Build a backbone by name for inputs of shape (3, H, W) or (F,), without the batch dimension.
 
-    `weights` is a file or "random"; by default a pretrained network has its own. `resolution` is the size to which a
-    pretrained network resizes images, by default the one it was trained on.
-
-    >>> build("mlp", (1280,)).num_features
-    256
+    `weights` is a file or "random"; by default a pretrained network has its own, and resizes images to the `resolution`
+    that it was trained on.
     """
     if width is not None and width < 1:
         raise ValueError(f"width is {width}, expected 1 or more")

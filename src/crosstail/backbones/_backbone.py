@@ -38,8 +38,7 @@ class Backbone(nn.Module):
         layers = [self.layers.get_submodule(name) for name in self.maps]
         hooks = [layer.register_forward_hook(lambda _layer, _inputs, maps: change(maps)) for layer in layers]
         try:
-            z: Tensor = self(x)
-            return z
+            return self(x)
         finally:
             for hook in hooks:
                 hook.remove()

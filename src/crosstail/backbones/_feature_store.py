@@ -1,8 +1,7 @@
-"""Features on disk, by a hash of the input.
+"""Features on disk, by a hash of the input: a folder for each backbone.
 
-Each backbone has a folder. Each process that writes to it has two files there: `.rows` with the features, and `.keys`
-with a key and a checksum per row. A row is written before its key, and no process writes to another's files, so after
-a kill at any moment an incomplete row is either not found or fails its checksum.
+Each process that writes has two files, `.rows` with the features, and `.keys` with a key and a checksum per row, which
+is written after it. So after a kill at any moment, an incomplete row is not found, or fails its checksum.
 """
 
 import os

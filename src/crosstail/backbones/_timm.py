@@ -18,11 +18,7 @@ PREFIX = "timm:"
 
 @dataclass(frozen=True)
 class Pretrained:
-    """A model of timm by name, and where its weights are.
-
-    >>> Pretrained("vit_small_patch14_dinov2").size
-    518
-    """
+    """A model of timm by name, and where its weights are."""
 
     name: str
     installed: Callable[[], Iterable[Tensor]] | None = None  # weights from a package, in timm's order

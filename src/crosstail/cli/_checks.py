@@ -45,3 +45,9 @@ def check_method(method: str) -> None:
         discovery.known("crosstail.algorithms", word if word.endswith(".py") else word.partition("@")[0], "algorithm")
     if stage is not None:
         discovery.known("crosstail.second_stages", stage, "second stage")
+
+
+def check_prior(prior: str | None) -> None:
+    """Refuse a --prior that is neither a word nor a file."""
+    if prior not in (None, "uniform", "train", "estimate") and not Path(prior).is_file():
+        raise FileNotFoundError(f"--prior {prior}: there is no such file; or use uniform, train or estimate")

@@ -1,14 +1,13 @@
 """The command that follows another, complete and ready to paste."""
 
 import shlex
-from collections.abc import Iterable
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
-if TYPE_CHECKING:
-    from crosstail.data import DataSpec, DomainDataset
+from crosstail.workflows._output import unused_path
 
 
 def pasted(verb: str, *words: Any) -> str:
@@ -22,17 +21,18 @@ def say_all(console: Console, label: str, lines: Iterable[str], *, wrap: bool = 
         console.print(f"{label}: {line}", markup=False, highlight=False, soft_wrap=not wrap)
 
 
+def say_predict(console: Console, run: Path, inputs: Sequence[str]) -> None:
+    """Print the command that classifies files, or, where data have none, the one that exports the model."""
+    from crosstail.prediction.export import suggested_suffix
+    from crosstail.reports.run.command import export_words
+
+    if not inputs:
+        say_next(console, *export_words(run, unused_path(f"model{suggested_suffix()}")))
+        return
+    console.print("Classify new files: name yours in the place of these.")
+    say_next(console, "predict", run, *inputs, "--out", unused_path("classes.csv"))
+
+
 def say_next(console: Console, verb: str, *words: Any) -> None:
     """Print the command that follows."""
     console.print(f"Next: {pasted(verb, *words)}", markup=False, highlight=False, soft_wrap=True)
-
-
-def inputs_of(spec: "DataSpec", dataset: "DomainDataset") -> list[str]:
-    """Labelled data as `predict` reads them, or one of their images; empty if there is none."""
-    from crosstail.data import as_inputs
-
-    if found := as_inputs(spec.dataset, spec.columns):
-        return [*found, *["--skip-broken"] * spec.skip_broken]
-    root = dataset.kind.root(dataset.x)
-    files = () if root is None else (root / name for name in dataset.names())
-    return [str(file) for file in islice((file for file in files if file.is_file()), 1)]  # they may be in other files

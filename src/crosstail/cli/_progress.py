@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from itertools import count
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, ProgressColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
     from crosstail.progress import Progress as Report
+    from crosstail.sweeps.outlook import Outlook
     from crosstail.sweeps.plan import Plan
     from crosstail.sweeps.worker import Job, Outcome
 
@@ -21,30 +24,80 @@ if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
 INTERVAL = 10.0  # seconds between two lines where there is no terminal
 
 
+class _TimeLeft(TimeRemainingColumn):
+    """The time left by the pace of a task, unless it has an estimate of its own."""
+
+    def render(self, task: Task) -> Text:
+        left = task.fields.get("left")
+        return Text(left, "progress.remaining") if left else super().render(task)
+
+
 def _bars(console: Console, width: int, *more: ProgressColumn) -> Progress:
     columns = TextColumn("{task.description}"), BarColumn(width), TextColumn("{task.completed:.0f}/{task.total:.0f}")
-    shown = *columns, TimeRemainingColumn(), *more
+    shown = *columns, _TimeLeft(), *more
     return Progress(*shown, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _lines(console: Console) -> "Report":
-    """Report in lines, for a log: one every few seconds, and a last one for a task that had others."""
-    began: dict[str, float] = {}
-    last = time.monotonic()
-    told = ""
+class _Log:
+    """Progress in lines, for a log: one every few seconds, also while nothing is reported, and none for short work."""
 
-    def report(what: str, done: int, total: int) -> None:
-        nonlocal last, told
+    def __init__(self, console: Console) -> None:
+        self.console, self.began = console, dict[str, float]()
+        self.last = time.monotonic()
+        self.told = self.latest = ""
+
+    def report(self, what: str, done: int, total: int) -> None:
+        """Progress of a task, with a last line if it had others."""
         now = time.monotonic()
-        start = began.setdefault(what, now)
-        if now - max(last, start) < INTERVAL and not (done == total and told == what):
-            return
+        start = self.began.setdefault(what, now)
         seconds = round((now - start) / max(done, 1) * (total - done))
-        left = f", about {timedelta(seconds=seconds)} left" if 0 < done < total else ""
-        console.print(f"{what}: {done:,}/{total:,}{left}", markup=False, highlight=False, soft_wrap=True)
-        last, told = now, "" if done == total else what
+        left = f", about {timedelta(seconds=seconds)} left" if 0 < done < total and now > start else ""
+        self.latest = f"{what}: {done:,}/{total:,}{left}" if total > 1 else what
+        if now - max(self.last, start) < INTERVAL and not (done == total and self.told == what):
+            return
+        self.say(self.latest, now)
+        self.told = "" if done == total else what
 
-    return report
+    def watch(self, outlook: "Outlook") -> None:
+        """The state of a race; its news at once."""
+        now = time.monotonic()
+        if outlook.news:
+            self.say(outlook.news, now)
+        self.latest = f"{_where(outlook)}, {_left(outlook)}"
+        if now - self.last >= INTERVAL:
+            self.say(self.latest, now)
+
+    def say(self, line: str, now: float) -> None:
+        self.console.print(line, markup=False, highlight=False, soft_wrap=True)
+        self.last = now
+
+    @contextmanager
+    def beating(self) -> Iterator["_Log"]:
+        """Repeat the latest line while nothing new is reported."""
+        ended = Event()
+
+        def beat() -> None:
+            while not ended.wait(INTERVAL):
+                if self.latest and (now := time.monotonic()) - self.last >= INTERVAL:
+                    self.say(self.latest, now)
+
+        thread = Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            ended.set()
+            thread.join()
+
+
+def _where(outlook: "Outlook") -> str:
+    return f"{outlook.round}, {outlook.methods} methods: {outlook.done:,} of {outlook.runs:,} runs"
+
+
+def _left(outlook: "Outlook") -> str:
+    from crosstail.reports.wording import duration
+
+    return f"about {duration(outlook.left)} left in all"
 
 
 @contextmanager
@@ -53,26 +106,44 @@ def progress_bar(console: Console) -> "Iterator[Report]":
 
     Where there is no terminal, it writes lines.
     """
+    with race_progress(console, width=40) as (report, _):
+        yield report
+
+
+@contextmanager
+def race_progress(console: Console, width: int = 20) -> "Iterator[tuple[Report, Callable[[Outlook], None]]]":
+    """Yield the function of `progress_bar`, and one that shows the outlook of a race."""
     if not console.is_terminal:
-        yield _lines(console)
+        with _Log(console).beating() as log:
+            yield log.report, log.watch
         return
-    with _bars(console, 40) as bars:
+    with _bars(console, width) as bars:
         tasks: dict[str, TaskID] = {}
         shown = 0.0
 
-        def report(what: str, done: int, total: int) -> None:
-            nonlocal shown
+        def begun(what: str, total: int) -> TaskID:
             if what not in tasks:
                 for task in tasks.values():
                     bars.update(task, visible=False)
                 tasks[what] = bars.add_task(what, total=total)
+            return tasks[what]
+
+        def report(what: str, done: int, total: int) -> None:
+            nonlocal shown
+            task = begun(what, total)
             now = time.monotonic()
             # A step may take 0.3 ms: drawing each one would take longer than the work.
             if now - shown > 0.1 or done == total:
-                bars.update(tasks[what], completed=done)
+                bars.update(task, completed=done)
                 shown = now
 
-        yield report
+        def watch(outlook: "Outlook") -> None:
+            if outlook.news:
+                console.print(outlook.news, markup=False, highlight=False)
+            task = begun(f"{outlook.round}, {outlook.methods} methods", outlook.runs)
+            bars.update(task, completed=outlook.done, total=outlook.runs, left=_left(outlook))
+
+        yield report, watch
 
 
 @contextmanager

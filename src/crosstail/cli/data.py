@@ -79,7 +79,7 @@ def data(
 
 
 def _download(module: ModuleType, folder: Path) -> None:
-    from crosstail.data.benchmarks._fetch_archives import fetch
+    from crosstail.data.benchmarks._archives import fetch
 
     console = Console(stderr=True, markup=False, highlight=False)
     with progress_bar(console) as progress:

@@ -1,18 +1,19 @@
 """crosstail evaluate: test a trained model on any labelled data."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from rich.console import Console
 
-from crosstail.cli._checks import known_source
-from crosstail.cli._next import inputs_of, say_all, say_next
+from crosstail.cli._checks import check_prior, known_source
+from crosstail.cli._next import say_all, say_predict
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SPLIT, Data, ReadOptions, options
 from crosstail.cli._verb import Json, Run, described, import_torch
 from crosstail.training.existing import existing_run
-from crosstail.workflows._output import require_page, unused_path
+from crosstail.workflows._output import require_page
 
 
 @described
@@ -22,6 +23,7 @@ def evaluate(
     /,
     *,
     split: Literal["all", "train", "val", "test"] = "all",
+    prior: str | None = None,
     out: Path | None = None,
     options: Annotated[ReadOptions, options(without=(*SPLIT, "labels", "data_seed"))] = ReadOptions(),  # noqa: B008 - immutable
     weights: Path | None = None,
@@ -31,16 +33,21 @@ def evaluate(
     """Example: `crosstail evaluate run new_hospital/`"""
     existing_run(run)
     require_page(out)
+    check_prior(prior)
     spec = options.spec(known_source(source))
     import_torch()
 
     from crosstail.reports.document import terminal
+    from crosstail.reports.run.command import inputs_of
+    from crosstail.reports.run.critical import critical_summary, title_of
     from crosstail.reports.run.summary import accuracy_summary
     from crosstail.reports.run.tested import Tested
+    from crosstail.reports.run.two_questions import summary
     from crosstail.workflows.evaluate import evaluate
 
+    how: dict[str, Any] = {"weights": weights, "trust": trust}
     with progress_bar(Console(stderr=True)) as progress:
-        evaluated = evaluate(run, spec, split=split, out=out, weights=weights, trust=trust, progress=progress)
+        evaluated = evaluate(run, spec, split=split, prior=prior, out=out, **how, progress=progress)
     found, dataset = evaluated.found, evaluated.dataset
     console = Console(markup=False)
     if as_json:
@@ -52,15 +59,13 @@ def evaluate(
         unseen = [name for name in dataset.domains if name not in evaluated.known_domains]
         if found.answers.informed is not None and unseen:
             console.print(f"note: new to the model, so they stay unknown: {', '.join(unseen)}", soft_wrap=True)
-        terminal.show(
-            [accuracy_summary(f"{run} on {spec.dataset}, {split}", Tested.of_answers(found.answers))], console
-        )
+        tested = replace(Tested.of_answers(found.answers), critical=evaluated.predictor.run.result.critical)
+        tables = [critical_summary(tested, evaluated.questions, title_of(tested))] if tested.critical else []
+        tables.append(accuracy_summary(f"{run} on {spec.dataset}, {split}", tested))
+        terminal.show([*tables, *([summary(evaluated.questions)] if evaluated.questions else [])], console)
     if evaluated.unwritten:
         raise evaluated.unwritten
     if as_json:
         return
     console.print(f"The page is in {evaluated.page}.", soft_wrap=True)
-    if inputs := inputs_of(spec, dataset):
-        say_next(console, "predict", run, *inputs, "--out", unused_path("classes.csv"))
-    else:  # a benchmark has no files that one could predict
-        say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))
+    say_predict(console, run, inputs_of(spec, dataset))

@@ -1,7 +1,7 @@
 """crosstail fit: train one model."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -9,11 +9,10 @@ from rich.console import Console
 
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
-from crosstail.cli._next import inputs_of, say_all, say_next
+from crosstail.cli._next import say_all, say_next, say_predict
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import Data, RunOptions, options
 from crosstail.cli._verb import Json, described, import_torch
-from crosstail.data.spec import READ
 from crosstail.training.spec import Accelerator
 from crosstail.workflows._output import unused_path
 
@@ -26,6 +25,7 @@ def fit(
     out: Path,
     options: Annotated[RunOptions, options()] = RunOptions(),  # noqa: B008 - immutable
     hparams: Path | None = None,
+    critical: tuple[str, ...] = (),
     accelerator: Accelerator = "auto",
     devices: int = 1,
     nodes: int = 1,
@@ -39,6 +39,7 @@ def fit(
 
     Args:
         hparams: Hyperparameters from a file that `crosstail select` wrote; --hp overrides them.
+        critical: A class that must not be missed, such as mel: pages show its recall at each site first; repeatable.
         accelerator: cpu, cuda, mps, or auto for the best available.
         devices: Number of processes per machine that share every batch, one device each.
         nodes: Number of machines; start the command on each with torchrun or srun.
@@ -53,9 +54,15 @@ def fit(
     import_torch()
 
     from crosstail.reports.document import terminal
+    from crosstail.reports.run.command import inputs_of
     from crosstail.reports.run.command import options as options_of
+    from crosstail.reports.run.command import words as words_of
+    from crosstail.reports.run.critical import critical_summary, title_of
     from crosstail.reports.run.how_trained import stopped
     from crosstail.reports.run.summary import folds_summary, result_summary
+    from crosstail.reports.run.tested import Tested
+    from crosstail.reports.run.two_questions import Questions, summary
+    from crosstail.reports.run.verdict import FOLDS, wants_folds
     from crosstail.reports.wording import estimate_note
     from crosstail.training.devices import Devices, is_main_process, spare_compiler
     from crosstail.workflows.fit import fit
@@ -63,28 +70,44 @@ def fit(
     if not compiled:
         spare_compiler()
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
-    with progress_bar(Console(stderr=True)) as progress:
-        fitted = fit(spec, out, hparams=hparams, refit=refit, devices=machine, log=log, progress=progress)
+    early, untold, told = Console(stderr=True), list[str](), list[str]()
+    with progress_bar(early) as shown:
+
+        def progress(what: str, done: int, total: int) -> None:
+            while untold:  # before the long work, and not before a mistake that ends the command
+                told.append(untold.pop(0))
+                say_all(early, "note", told[-1:])
+            shown(what, done, total)
+
+        how: dict[str, Any] = {"hparams": hparams, "critical": critical, "refit": refit, "log": log}
+        fitted = fit(spec, out, **how, devices=machine, progress=progress, tell=untold.append)
     if not is_main_process():
         return
     if as_json:
         print(msgspec.json.encode(fitted.to_json()).decode())
         return
     console = Console(markup=False, highlight=False)
-    say_all(console, "note", fitted.notes)
+    say_all(console, "note", (note for note in fitted.notes if note not in told))
     results, final = fitted.results, fitted.final
-    terminal.show([result_summary(results[0])] if len(results) == 1 else folds_summary(results), console)
+    questions = Questions.of_runs([final] if final else fitted.runs)
+    tables = [result_summary(results[0])] if len(results) == 1 else folds_summary(results)
+    if (tested := Tested.of_results(results)).critical:
+        tables.insert(0, critical_summary(tested, questions, title_of(tested)))
+    terminal.show([*tables, *([summary(questions)] if questions else [])], console)
     if final is not None:
         console.print(f"\n{final.path}: {estimate_note(final.result)} {stopped(final.result)}")
     console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)
     leaks = results[0].data.leaks
-    words = [*options_of(spec.with_group(leaks)), *(["--hparams", hparams] if hparams else [])]
+    words: list[Any] = [*options_of(spec.with_group(leaks)), *words_of(critical=critical)]
+    words += ["--hparams", hparams] if hparams else []
     if leaks:
         say_next(console, "fit", spec.dataset, *words, *["--refit"] * refit, "--out", unused_path(str(out)))
     elif len(results) > 1 and final is None:  # the same again, and a final model
         say_next(console, "fit", spec.dataset, *words, "--refit", "--out", out)
-    elif final is None and any(any(row) for row in results[0].test.totals):
-        read = options_of(spec, only=READ)
-        say_next(console, "evaluate", out, spec.dataset, *read, "--split", "test")
-    elif (used := fitted.runs[0].dataset) and (inputs := inputs_of(spec, used)):
-        say_next(console, "predict", fitted.run.path, *inputs, "--out", unused_path("classes.csv"))
+    elif final is None and (why := wants_folds(results[0])):
+        console.print(why)
+        say_next(
+            console, "fit", spec.dataset, *words, "--folds", FOLDS, "--refit", "--out", unused_path(f"{out}-final")
+        )
+    elif used := fitted.runs[0].dataset:
+        say_predict(console, fitted.run.path, inputs_of(spec, used))

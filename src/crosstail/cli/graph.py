@@ -33,6 +33,7 @@ def graph(
     runs = () if len(places) == 1 and places[0].suffix.lower() == ".npz" else tuple(map(existing_run, places))
     import_torch()
 
+    from crosstail.reports.graph_page import verdict
     from crosstail.reports.run.tables import ESTIMATED
     from crosstail.reports.wording import shown_statistics
     from crosstail.workflows.graph import graph
@@ -52,4 +53,8 @@ def graph(
         console.print(ESTIMATED)
     separations = (one.statistics.separation for one in found)
     shown_separations = " / ".join("–" if math.isnan(value) else f"{value:.2f}" for value in separations)
-    console.print(f"(β + γ) − α = {shown_separations}; chart in {graphs.out}")
+    console.print(f"(β + γ) − α = {shown_separations} (large is good)")
+    for one in graphs.models:
+        if said := verdict(one.graph):
+            console.print(f"{one.name}: {said}")
+    console.print(f"It is drawn in {graphs.out}.", soft_wrap=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 from rich.console import Console
 
-from crosstail.cli._checks import require_output
+from crosstail.cli._checks import check_prior, require_output
 from crosstail.cli._next import say_all, say_next
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
@@ -50,12 +50,14 @@ def predict(
             raise FileNotFoundError(f"{file}: there is no such file or folder")
     if out is not None:
         require_output(out, files, ".csv", ".json")
-    if prior not in (None, "uniform", "train", "estimate") and not Path(prior).is_file():
-        raise FileNotFoundError(f"--prior {prior}: there is no such file; or use uniform, train or estimate")
+    check_prior(prior)
     if coverage is not None:
         require_coverage(coverage)
     import_torch()
 
+    from crosstail.prediction.decision import question_of
+    from crosstail.prediction.export import suggested_suffix
+    from crosstail.reports.run.command import export_words
     from crosstail.workflows.predict import NothingPredicted, predict
 
     console = Console(stderr=True, markup=False, highlight=False)
@@ -71,11 +73,11 @@ def predict(
     say_all(console, "note", found.site_notes)
     say_all(console, "skipped", found.skipped)
     if found.decision is not None:
-        say_all(console, "note", found.decision.notes)
+        say_all(console, "note", [question_of(prior), *found.decision.notes])
         _show_prevalence(console, found.predictor, found.decision)
     if out is not None:
         console.print(f"{found.number} predictions in {out}")
-        say_next(console, "export", run, "--format", "torch", "--out", unused_path("model.pt2"))
+        say_next(console, *export_words(run, unused_path(f"model{suggested_suffix()}")))
 
 
 def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision") -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._next import say_all
-from crosstail.cli._progress import progress_bar
+from crosstail.cli._progress import race_progress
 from crosstail.cli._run_options import SWEPT, Data, DataSeed, RunOptions, SelectOn, options
 from crosstail.cli._verb import Json, described, import_torch
 from crosstail.training.spec import in_order
@@ -41,6 +41,7 @@ def race(
     seeds: int = 3,
     finalists: Annotated[int, Parameter(validator=Number(gte=1))] = 12,
     workers: int | None = None,
+    quick: bool = False,
     options: Annotated[RaceOptions, options(without=(*SWEPT, *FIXED))] = RaceOptions(),  # noqa: B008 - immutable
     as_json: Json = False,
 ) -> None:
@@ -52,13 +53,13 @@ def race(
     check_spec(spec, algorithm)
     import_torch()
 
-    from crosstail.reports.compare.race_page import leaderboard
+    from crosstail.reports.compare.race_page import expectation, leaderboard, stopped_early
     from crosstail.reports.document import terminal
     from crosstail.workflows.race import race
 
     budget: dict[str, Any] = {"trials": trials, "seeds": seeds, "finalists": finalists, "workers": workers}
-    with progress_bar(Console(stderr=True)) as progress:
-        raced = race(spec, out, algorithm=algorithm, **budget, progress=progress)
+    with race_progress(Console(stderr=True)) as (progress, watch):
+        raced = race(spec, out, algorithm=algorithm, **budget, quick=quick, progress=progress, watch=watch)
     found, board = raced.result, raced.result.leaderboard
     if as_json:
         print(msgspec.json.encode(found).decode())
@@ -66,8 +67,8 @@ def race(
         console = Console(highlight=False, markup=False)
         if board:
             terminal.show([leaderboard(board, narrow=True)], console)
-        if found.stopped:
-            console.print(f"Stopped early, on validation: {', '.join(one.method for one in found.stopped)}.")
+        if board and found.stopped:
+            console.print(f"{stopped_early(found)}.")
         say_all(console, "left out", found.left_out.values(), wrap=True)
         say_all(console, "note", found.notes, wrap=True)
         say_all(
@@ -75,8 +76,10 @@ def race(
         )
         if board:
             console.print(found.recommendation, style="bold")
-            best = f" Its model is {raced.best}." if raced.best else ""
-            console.print(f"More in {out / 'report.html'}.{best}")
+            console.print(expectation(found))
+            console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)
+            if raced.best:
+                console.print(f"The model is {raced.best}, with a page of its own.", soft_wrap=True)
             console.print(f"Next: {found.next}", soft_wrap=True)
     if not board and found.failed:
         raise OSError(f"no run of the race in {out} has a result: {found.failed[-1].error}")

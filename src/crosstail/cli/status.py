@@ -23,6 +23,7 @@ def status(folder: Sweep, /, *, watch: bool = False, as_json: Json = False) -> N
     """
     from crosstail.reports.compare.sweep_tables import status_table
     from crosstail.reports.document import terminal
+    from crosstail.sweeps.outlook import Outlook
     from crosstail.sweeps.status import status
     from crosstail.sweeps.store import Store
 
@@ -31,12 +32,12 @@ def status(folder: Sweep, /, *, watch: bool = False, as_json: Json = False) -> N
         print(json.dumps([asdict(row) for row in status(store)]))
         return
     if not watch:
-        terminal.show([status_table(status(store))])
+        terminal.show([status_table(status(store), Outlook.of(folder))])
         return
     with Live(console=Console()) as live:
         while True:
             rows = status(store)
-            live.update(terminal.render([status_table(rows)]), refresh=True)
+            live.update(terminal.render([status_table(rows, Outlook.of(folder))]), refresh=True)
             if all(row.done + row.failed + row.pruned == row.planned for row in rows):
                 return
             time.sleep(INTERVAL)

@@ -24,31 +24,21 @@ SPLIT_NAMES = {name: name for name in SPLITS} | _OTHER_NAMES  # names in use els
 
 @dataclass(frozen=True, eq=False)
 class DomainDataset:
-    """Samples from several domains, in memory or in image files.
-
-    `x` is images (N, H, W, 3) in uint8, embeddings (N, F) in floating point, or embeddings of several views of each
-    sample (N, V, F), the plain view first; `y` and `domain` index into `classes` and `domains`; `split` is "train",
-    "val" or "test", or "none" for samples that a protocol holds out. `group` numbers what must stay together in a
-    split, such as the pictures of one patient; `group_like` are unused columns of a source that may number such groups.
-    `notes` tell a user about the data, such as which
-    files were left out; `gaps` are the notes that depend on the split (see `with_gaps_noted`). `origin` has the rows
-    before label profiles dropped some; without it, none were dropped. `same_names` are spelled in several ways, and
-    nobody has decided whether they are one name.
-    """
+    """Samples from several domains, in memory or in image files."""
 
     name: str
-    x: Samples
-    y: NDArray[np.int64]
-    domain: NDArray[np.int64]
-    split: NDArray[np.str_]
+    x: Samples  # uint8 images (N, H, W, 3), embeddings (N, F), or views of each sample (N, V, F), the plain one first
+    y: NDArray[np.int64]  # (N,), indices into `classes`
+    domain: NDArray[np.int64]  # (N,), indices into `domains`
+    split: NDArray[np.str_]  # (N,), of SPLITS or, what a protocol holds out, UNUSED
     classes: tuple[str, ...]
     domains: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    gaps: tuple[str, ...] = ()
-    group: NDArray[np.int64] | None = None
-    origin: NDArray[np.int64] | None = None
-    group_like: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
-    same_names: tuple[SameName, ...] = ()
+    notes: tuple[str, ...] = ()  # for users, such as which files were left out
+    gaps: tuple[str, ...] = ()  # the notes that depend on the split (see `with_gaps_noted`)
+    group: NDArray[np.int64] | None = None  # (N,), what must stay together in a split, such as pictures of one patient
+    origin: NDArray[np.int64] | None = None  # (N,), the rows before label profiles dropped some
+    group_like: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)  # unused columns that may number groups
+    same_names: tuple[SameName, ...] = ()  # spelled in several ways, while it is undecided whether they are one name
 
     def __post_init__(self) -> None:
         allowed: dict[str, Any] = {"y": range(self.num_classes), "domain": range(self.num_domains)}

@@ -33,11 +33,7 @@ def _tidy(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """What equal names have in common.
-
-    >>> folded(" Cafe\\u0301 ") == folded("CAF\\u00c9")
-    True
-    """
+    """What names have in common that are equal but for spaces around them, case and Unicode form."""
     return normalize("NFC", _tidy(name).casefold())
 
 

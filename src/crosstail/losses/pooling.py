@@ -46,7 +46,7 @@ def pooled_means(
         swapped, v = pooled_means(mean.transpose(0, 1), counts.T, domain=label, label=domain, pair=pair)
         return swapped.transpose(0, 1), v.T
     n, ones = counts.to(mean.dtype), mean.new_ones(len(counts), 1)
-    mean = torch.where(n[..., None] > 0, mean, 0.0)  # that of no samples may be anything, such as NaN
+    mean = torch.where(n[..., None] > 0, mean, 0.0)  # the mean of no samples may be anything, such as NaN
     origin = mean.detach().sum((0, 1)) / (n > 0).sum()
     around = mean - origin  # moves the answer by as much, and sums of small numbers keep their digits
     w = torch.where(n > 0, 1 / (pair + 1 / n.clamp(min=1)), 0.0)  # precision of M as an observation of m + a + b

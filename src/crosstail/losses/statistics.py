@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crosstail.losses.distances import LowRankPrecision, Precision, in_full_precision, on_host, require_finite
+from crosstail.losses.distances import LowRankPrecision, Precision
+from crosstail.losses.host import in_full_precision, on_host, readable, require_finite
 from crosstail.pairs import pair_number
 
 Covariance = Literal["none", "diagonal", "low_rank", "full"]
@@ -79,6 +80,7 @@ class PairStatistics(nn.Module):
         `validate=False` skips the checks of labels and features; covariances "none" and "diagonal" then need no
         device-to-host reads.
         """
+        validate = validate and readable()
         y, domain = checked_batch(z, y, domain, self.mean, validate=validate)
         if not len(z):
             return
@@ -254,8 +256,7 @@ _INTEGERS = (torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 def _touched(pair: Tensor, reads: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Pairs (U,) to update, the index among them of each sample's pair (B,), and their samples in the batch (U,).
 
-    Unless `reads` are allowed, U is B, since finding it would be a device-to-host read; slots that are not needed stand
-    for pair 0, with no samples.
+    Unless `reads` from the device are allowed, U is B, and spare slots stand for pair 0, with no samples.
     """
     if on_host(pair):
         found = np.unique(pair.numpy(), return_inverse=True, return_counts=True)

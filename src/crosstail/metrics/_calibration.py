@@ -12,6 +12,7 @@ from torch import Tensor
 
 from crosstail.metrics._answers import Answers
 from crosstail.metrics._link import in_place
+from crosstail.metrics._prevalence import training_shares, with_prior
 from crosstail.pairs import pair_number
 
 MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
@@ -20,6 +21,7 @@ MOST_CLASSES = 1_000  # with more, hardly any has enough samples to estimate its
 LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
 DRAWS = 40
+CHUNK = 8192  # samples at a time, where only their answers are kept
 Sharpness = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 
 
@@ -71,7 +73,10 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def calibrated(answers: Answers, given: Calibration) -> Answers:
-    """The answers with calibrated log probabilities; a model that is told the domain has a temperature for each."""
+    """The answers with calibrated log probabilities, and those for the prevalence of training unless they have them.
+
+    A model that is told the domain has a temperature for each.
+    """
     site: NDArray[np.int64] | int = -1
     if answers.informed is None:
         return _calibrated(answers, given, site)
@@ -84,7 +89,29 @@ def _calibrated(answers: Answers, given: Calibration, site: NDArray[np.int64] | 
     p = given.probabilities(answers.log_p, site, answers.domains).astype(np.float64)
     with np.errstate(divide="ignore"):
         log_p = np.log(p)
+    decided = answers.by_prevalence is not None
+    answers = answers if decided else decided_by_prevalence(answers, given.prevalence)
     return replace(answers, log_p=log_p, true=log_p[np.arange(len(answers)), answers.y])
+
+
+def decided_by_prevalence(answers: Answers, correction: Correction) -> Answers:
+    """The answers with those for the prevalence of training at the site of each sample, from raw log probabilities."""
+    assert answers.log_p is not None
+    shares, said = training_shares(answers.counts), np.empty(len(answers), np.int64)
+    for start in range(0, len(answers), CHUNK):
+        rows = slice(start, start + CHUNK)
+        said[rows] = with_prior(correction(answers.log_p[rows]), shares[answers.domain[rows]]).argmax(1)
+    return replace(answers, by_prevalence=said)
+
+
+def fit_prevalence(answers: Answers) -> Correction:
+    """The correction for classes as frequent as in training at every site, fitted on these samples."""
+    assert answers.log_p is not None
+    counts, domain = answers.counts, answers.domain
+    if not len(answers):
+        return Correction(sharpness=1.0, bias=[0.0] * len(answers.classes))
+    weights = sample_weights(answers.y, domain, counts)
+    return fit_correction(answers.log_p, answers.y, weights, training_shares(counts)[domain])
 
 
 class Fitted(NamedTuple):
@@ -104,16 +131,6 @@ def sample_weights(y: NDArray[np.int64], site: NDArray[np.int64], pairs: NDArray
 def balanced_weights(y: NDArray[np.int64], site: NDArray[np.int64], num_classes: int) -> NDArray[np.float64]:
     """Weights (N,) with which every pair counts the same; their sum is N."""
     return sample_weights(y, site, np.ones((int(site.max(initial=0)) + 1, num_classes)))
-
-
-def training_shares(counts: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Shares (D, C) of the classes at every site, with one more sample of each: an unseen class may still occur there.
-
-    A class without any sample has none.
-    """
-    more = counts + (counts.sum(0) > 0)
-    found: NDArray[np.float64] = more / more.sum(1, keepdims=True).clip(1)
-    return found
 
 
 def fit_sharpness(log_p: NDArray[np.floating], y: NDArray[np.int64], weights: NDArray[np.float64]) -> Fitted:

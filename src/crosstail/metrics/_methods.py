@@ -37,6 +37,7 @@ class Difference:
     p_value: float
     retrained: bool = False  # about the methods, trained again with other seeds; else about these models
     adjusted: float | None = None  # p-value corrected for the number of methods
+    same: bool = False  # with every seed, the models are right on the same samples
 
     def __neg__(self) -> "Difference":
         """The other one minus this one."""
@@ -61,14 +62,15 @@ class Seed(Protocol):
 
 @dataclass(frozen=True)
 class Answered:
-    """The answers of a model of one seed, compared by their accuracy."""
+    """The answers of a model of one seed, compared by a metric."""
 
     seed: int
     answers: Answers
+    metric: str = DEFAULT
 
     @property
     def sampled(self) -> SampleValues:
-        return find(DEFAULT).sampled(self.answers)
+        return find(self.metric).sampled(self.answers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,11 +82,12 @@ class Models:
     within: float  # mean over the models of the variance over samples
     samples: NDArray[np.int64]  # (3, N): row in the data, class, domain
     group: NDArray[np.int64] | None
+    given: tuple[int, ...] = ()  # hashes of the influences by model, which tell whether others are the same
 
     @classmethod
     def of(cls, runs: Iterable[SampleValues | None], of: View) -> "Models | None":
         """From models of several seeds, read one at a time; None unless all are of the same test samples."""
-        values, variances, influences, first = [], [], list[Floats](), None
+        values, variances, given, influences, first = [], [], list[int](), list[Floats](), None
         for run in runs:
             if run is None or (first is not None and not np.array_equal(run.samples, first.samples)):
                 return None
@@ -92,9 +95,11 @@ class Models:
             values.append(getattr(run, of) or 0.0)
             variances.append(sampling_variance(influence, run.group)[0])
             influences = [np.sum([*influences, influence], axis=0)]
+            given.append(hash(influence.tobytes()))
         if first is None:
             return None
-        return cls(np.array(values), influences[0] / len(values), float(np.mean(variances)), first.samples, first.group)
+        mean, within = influences[0] / len(values), float(np.mean(variances))
+        return cls(np.array(values), mean, within, first.samples, first.group, tuple(given))
 
     @classmethod
     def paired(cls, pairs: Iterable[tuple[SampleValues | None, SampleValues | None]], of: View) -> "Models | None":
@@ -151,14 +156,15 @@ def difference(first: Models, second: Models | None = None) -> Difference | None
         rest = max(0.0, variance - sum(side.of_both for side in sides))
         parts = [(rest, free), *((side.of_seeds, len(side.values) - 1) for side in sides)]
     squared = sum(part for part, _ in parts)
+    same = second is not None and first.given == second.given != ()
     if squared <= 0:
-        return Difference(0.0, 0.0, 0.0, 1.0, retrained) if abs(estimate) < 1e-12 else None
+        return Difference(0.0, 0.0, 0.0, 1.0, retrained, same=same) if abs(estimate) < 1e-12 else None
     from scipy.special import stdtr, stdtrit  # here, because most commands do not need it
 
     error, freedom = squared**0.5, squared**2 / sum(part**2 / of for part, of in parts)
     reach = float(stdtrit(freedom, 1 - LEVEL / 2)) * error
     p = 2 * float(stdtr(freedom, -abs(estimate) / error))
-    return Difference(estimate, estimate - reach, estimate + reach, p, retrained)
+    return Difference(estimate, estimate - reach, estimate + reach, p, retrained, same=same)
 
 
 def compare_methods(

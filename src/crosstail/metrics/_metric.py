@@ -34,6 +34,10 @@ class Metric:
     """Largest possible value; unless it is 1, the metric is not a share and not shown in %."""
     by_sample: "Callable[[Answers], SampleValues] | None" = None
     """The same with the influence of each sample, to compare methods, if `of` does not give it."""
+    frequent: bool = False
+    """Whether averages weigh pairs by how frequent they are, so that the mean over pairs is that of all samples."""
+    prepared: "Callable[[Answers, Answers], Answers] | None" = None
+    """What the metric needs beside: samples with what is fitted on validation samples, the second argument."""
     selected: "Callable[[Answers], float | None] | None" = None
     """What to select on, if it is not the mean over pairs."""
 

@@ -28,7 +28,7 @@ class PairAccuracy(PairValues):
 
     Accuracies are between 0 and 1, or None where there is nothing to average. Pairs without test samples are
     excluded from every mean and minimum. `squares` is given where samples come in groups (see `independent`). In a
-    domain all samples weigh the same, or, if `balanced`, all classes.
+    domain all samples weigh the same, and in the mean over pairs all pairs; `weights` replace both.
 
     >>> accuracy = PairAccuracy(np.array([[9, 0], [1, 0]]), np.array([[10, 10], [1, 0]]))
     >>> accuracy.domains, accuracy.average, accuracy.worst_pair, accuracy.worst_pair_index
@@ -38,7 +38,7 @@ class PairAccuracy(PairValues):
     hits: NDArray[np.int64]  # (D, C)
     totals: NDArray[np.int64]  # (D, C)
     squares: NDArray[np.int64] | None = None  # (D, C), as `group_squares` counts them; None if they equal the totals
-    balanced: bool = False
+    weights: NDArray[np.float64] | None = None  # (D, C), not negative
 
     def __post_init__(self) -> None:
         for name in ("hits", "totals", *["squares"] * (self.squares is not None)):
@@ -96,16 +96,21 @@ class PairAccuracy(PairValues):
         """The accuracy on several test sets together, such as folds; no group is in two of them."""
         tables = zip(*((part.hits, part.totals, part._squares) for part in parts), strict=True)
         hits, totals, squares = (np.sum(of_parts, axis=0) for of_parts in tables)
-        return cls(hits, totals, squares, parts[0].balanced)
+        return cls(hits, totals, squares, parts[0].weights)
 
     def only(self, pairs: NDArray[np.bool_]) -> "PairAccuracy":
         """The accuracy on some of the pairs, by a mask (D, C)."""
         hits, totals, squares = (np.where(pairs, table, 0) for table in (self.hits, self.totals, self._squares))
-        return PairAccuracy(hits, totals, squares, self.balanced)
+        return PairAccuracy(hits, totals, squares, self.weights)
 
     def by_class(self) -> "PairAccuracy":
         """The same with all classes of a domain weighing the same."""
-        return replace(self, balanced=True)
+        return replace(self, weights=np.ones(self.totals.shape))
+
+    def weighted(self, weights: ArrayLike) -> "PairAccuracy":
+        """The same with pairs as frequent as a table (D, C) says; those that do not occur are left out."""
+        table = np.asarray(weights, float)
+        return replace(self.only(table > 0), weights=table)
 
     @property
     def independent(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -133,9 +138,11 @@ class PairAccuracy(PairValues):
 
     @property
     def domains(self) -> list[float | None]:
-        """Accuracy per domain, over all its samples, or the mean over its classes."""
-        if self.balanced:
-            return [float(row[~np.isnan(row)].mean()) if not np.isnan(row).all() else None for row in self.matrix]
+        """Accuracy per domain, over all its samples, or the mean over its classes by their weights."""
+        if self.weights is not None:
+            shares, known = self.weights * (self.totals > 0), np.nan_to_num(self.matrix)
+            rows = zip(known, shares, strict=True)
+            return [float(np.average(row, weights=w)) if w.any() else None for row, w in rows]
         per_domain = zip(self.hits.sum(axis=1).tolist(), self.totals.sum(axis=1).tolist(), strict=True)
         return [hits / total if total else None for hits, total in per_domain]
 
@@ -161,22 +168,25 @@ class PairAccuracy(PairValues):
             worst = self.worst_domain
             return None if worst is None else self.interval(self.domains.index(worst), confidence=confidence)
         right, tests = self.independent
-        if isinstance(of, int) and self.balanced:
-            right, tests = right[[of]], tests[[of]]
-        elif not isinstance(of, str):
+        if isinstance(of, int) and self.weights is not None:
+            one = np.arange(len(tests)) == of
+            return self.only(np.broadcast_to(one[:, None], tests.shape)).interval(confidence=confidence)
+        if not isinstance(of, str):
             index = tuple(np.atleast_1d(of))  # (d,) or (d, c)
             hits, total, squares = (int(table[index].sum()) for table in (self.hits, self.totals, self._squares))
             return wilson(hits * total / squares, total * total / squares, confidence) if total else None
         if not tests.any():
             return None
-        weights = pair_weights(tests if isinstance(of, int) else self.totals, self._weighting(of))
+        weights = self._shares(self.totals, "average" if of == "average" else "pair_average")
         ends = average_interval(right.ravel(), tests.ravel(), weights.ravel(), confidence)
         return float(ends[0]), float(ends[1])
 
-    def _weighting(self, of: View | Weighting | int | tuple[int, int]) -> Weighting:
-        if of == "average":
-            return "class_mean" if self.balanced else "average"
-        return "class_mean" if of == "class_mean" else "pair_average"
+    def _shares(self, totals: NDArray[Any], of: Weighting) -> NDArray[np.float64]:
+        """The weight (D, C) of each pair in an average."""
+        if self.weights is None or of == "class_mean":
+            return pair_weights(totals, of)
+        table = self.weights * (totals > 0)
+        return pair_weights(table, "average") if of == "average" else table / table.sum()
 
     @classmethod
     def mean_interval(cls, runs: Sequence[PairValues], of: View | Weighting) -> tuple[float, float] | None:
@@ -186,7 +196,7 @@ class PairAccuracy(PairValues):
         if not totals.any() or of == "worst_domain" or of == "worst_pair":
             return None
         hits, tests = np.mean([run.independent for run in own], axis=0)
-        weights = pair_weights(totals, own[0]._weighting(of))
+        weights = own[0]._shares(totals, of)
         low, high = average_interval(hits.ravel(), tests.ravel(), weights.ravel())
         return float(low), float(high)
 

@@ -45,6 +45,7 @@ class PairValues(ABC):
     """A metric of every pair and domain. Pairs without test samples are excluded from every mean and minimum."""
 
     totals: NDArray[np.int64]  # (D, C), test samples
+    weights: Floats | None = None  # (D, C), of the pairs in averages; None: as a metric without weights says
     higher_is_better: bool = True
 
     @property
@@ -83,9 +84,11 @@ class PairValues(ABC):
 
     @property
     def pair_average(self) -> float | None:
-        """Mean over pairs."""
+        """Mean over pairs, by their weights if they have some."""
         known = self._defined
-        return float(known.mean()) if len(known) else None
+        if self.weights is None or not len(known):
+            return float(known.mean()) if len(known) else None
+        return float(np.average(known, weights=self.weights[~np.isnan(self.matrix)]))
 
     @property
     def worst_pair(self) -> float | None:
@@ -147,6 +150,7 @@ class SampleValues(PairValues):
     influence: Floats  # (2, N), of each sample on the mean over pairs and on that over domains
     samples: NDArray[np.int64]  # (3, N): row in the data, class, domain
     group: NDArray[np.int64] | None  # (N,)
+    weights: Floats | None = None  # (D, C)
     higher_is_better: bool = True
     most: float = 1.0
 
@@ -195,7 +199,7 @@ def by_sample(each: "Callable[[Answers], Floats]") -> "Callable[[Answers], Sampl
 
     def of(answers: "Answers") -> SampleValues:
         computed = means(each(answers), answers.pair, answers.counts.size, answers.group)
-        return _aggregated(answers, computed, _totals(answers))
+        return aggregated(answers, computed, _totals(answers))
 
     return of
 
@@ -205,7 +209,7 @@ def by_class(computed: "Callable[[Answers], Computed]") -> "Callable[[Answers], 
 
     def of(answers: "Answers") -> SampleValues:
         found = computed(answers)
-        return _aggregated(answers, found, (~np.isnan(found[0])).reshape(answers.counts.shape))
+        return aggregated(answers, found, (~np.isnan(found[0])).reshape(answers.counts.shape))
 
     return of
 
@@ -217,7 +221,7 @@ def by_group(
 
     def of(answers: "Answers") -> SampleValues:
         in_pairs = computed(answers, answers.pair, answers.counts.size)
-        return _aggregated(answers, in_pairs, _totals(answers), computed(answers, answers.domain, len(answers.domains)))
+        return aggregated(answers, in_pairs, _totals(answers), computed(answers, answers.domain, len(answers.domains)))
 
     return of
 
@@ -249,8 +253,12 @@ def _totals(answers: "Answers") -> NDArray[np.int64]:
     return np.bincount(answers.pair, minlength=answers.counts.size).reshape(answers.counts.shape)
 
 
-def _aggregated(
-    answers: "Answers", of_pairs: Computed, weights: NDArray[Any], of_domains: Computed | None = None
+def aggregated(
+    answers: "Answers",
+    of_pairs: Computed,
+    weights: NDArray[Any],
+    of_domains: Computed | None = None,
+    overall: Floats | None = None,  # (D, C), weights of the mean over pairs
 ) -> SampleValues:
     """Averages over pairs and domains; a domain's metric is the mean of its pairs by `weights` (D, C) unless given."""
     pairs, domain = of_pairs.values.reshape(answers.counts.shape), answers.domain
@@ -266,7 +274,8 @@ def _aggregated(
     else:
         number = max(int((~np.isnan(of_domains.values)).sum()), 1)
         of_domains = of_domains._replace(influence=of_domains.influence / number)
-    influence = np.stack([of_pairs.influence / max(defined.sum(), 1), of_domains.influence])
+    share = 1 / max(defined.sum(), 1) if overall is None else overall.ravel()[answers.pair] / overall[defined].sum()
+    influence = np.stack([of_pairs.influence * share, of_domains.influence])
     rows = np.arange(len(answers)) if answers.row is None else answers.row
     return SampleValues(
         totals=_totals(answers),
@@ -276,6 +285,7 @@ def _aggregated(
         influence=influence,
         samples=np.stack([rows, answers.y, domain]),
         group=answers.group,
+        weights=overall,
     )
 
 

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crosstail.metrics import Answers
-from crosstail.metrics._calibration import Calibration, Correction, training_shares
+from crosstail.metrics._calibration import Calibration, Correction
+from crosstail.metrics._prevalence import training_shares, with_prior
 from crosstail.prediction.predictor import UNKNOWN, Predictor
-from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior, with_prior
+from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior
 from crosstail.prediction.sets import FALLBACK, Per, PredictionSets
 from crosstail.training.result import PROBABILITIES
 from crosstail.training.run import Run
@@ -90,6 +91,18 @@ def decide(
         sets = _sets(predictor, Decision(**about), np.unique(site), coverage, per)
         about |= {"sets": sets, "notes": _fallbacks(predictor, sets, np.unique(site))}
     return Decision(**about)
+
+
+def question_of(prior: str | None) -> str:
+    """Which question answers are for, and the option for the other one."""
+    if prior is None:
+        return (
+            "these answers are for pairs that are all equally important; add --prior train where frequent classes "
+            "should count more, or another --prior"
+        )
+    how = {"uniform": "equally frequent", "train": "as frequent as in training", "estimate": "as frequent as estimated"}
+    known = how.get(prior, f"as frequent as {prior} says")
+    return f"these answers are for classes that are {known}; without --prior, every pair is equally important"
 
 
 def _estimates(given: Calibration, log_p: NDArray[np.floating], site: Sites) -> dict[int, EstimatedPrior]:

@@ -47,6 +47,8 @@ class Evaluated:
     """A row for each: domain, class, whether its prediction set contains it, and the size of the set.
 
     Thresholds come from the run's test samples; None if it has none, or if some are among these."""
+    weights: NDArray[np.float64] | None = None
+    """How frequent each pair is (D, C) where `by_prevalence` of the answers holds; None for an uncalibrated run."""
     held_out: int = 0
     """How many of these samples the run held out for its own test."""
 
@@ -75,12 +77,17 @@ def load_for(
 
 
 def evaluate_on(
-    predictor: Predictor, dataset: DomainDataset, split: str = "all", progress: Progress | None = None
+    predictor: Predictor,
+    dataset: DomainDataset,
+    split: str = "all",
+    progress: Progress | None = None,
+    prior: str | None = None,
 ) -> Evaluated:
     """Accuracy per pair of the data set's domains and the model's classes; both are matched by name.
 
     Skips classes that the model does not know and samples that the run was trained or selected on (found by content),
-    with the split `all` every sample of the run's data.
+    with the split `all` every sample of the run's data. Beside the default answers there are those for a `prior`, of
+    training if it is None.
     """
     number = {name: c for c, name in enumerate(predictor.classes)}
     if not any(name in number for name in dataset.classes):
@@ -126,8 +133,32 @@ def evaluate_on(
     about |= {"y": y, "domain": part.domain, "row": tested[new], "group": part.group}
     tracks = [Answers(**about, predicted=said, log_p=p) for said, p in zip(predicted, scored, strict=True)]
     answers = replace(tracks[0], informed=tracks[1] if both else None)
+    weights, samples = None, replace(part, split=np.full(len(part), "test"))
+    if predictor.calibration.samples:
+        answers, weights = _by_prevalence(predictor, answers, sites, prior)
     sets = None if own else _covered(predictor, answers, sites)
-    return Evaluated(answers, left_out, replace(part, split=np.full(len(part), "test")), sets, own)
+    return Evaluated(answers, left_out, samples, sets, weights, own)
+
+
+def _by_prevalence(
+    predictor: Predictor, found: Answers, sites: NDArray[np.int64], prior: str | None
+) -> tuple[Answers, NDArray[np.float64]]:
+    """The answers with those that `predict --prior` gives, and how frequent it takes each pair to be (D, C).
+
+    A site weighs as much as it has training samples, a new one as much as the mean site.
+    """
+    assert found.told.log_p is not None
+    decision = decide(predictor, found.told.log_p, sites, prior=prior or "train")
+    assert decision.shares is not None
+    said = np.concatenate([p.argmax(1) for _, p, _ in decision.chunks(found.told.log_p, sites)])
+    own, trained = found.counts.sum(1), np.array([sum(row) for row in predictor.run.result.counts])
+    size = np.where(own > 0, own, trained[trained > 0].mean())
+    place = [predictor.sites.get(name, UNKNOWN) for name in found.domains]
+    weights = size[:, None] * decision.shares[place]
+    if prior in (None, "train"):  # as on the run's page: a pair that training lacks does not count
+        weights = np.where(own[:, None] > 0, found.counts, weights)
+    told = replace(found.told, by_prevalence=said)
+    return (told if found.informed is None else replace(found, informed=told)), weights
 
 
 def _covered(predictor: Predictor, found: Answers, sites: NDArray[np.int64]) -> pd.DataFrame | None:

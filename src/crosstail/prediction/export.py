@@ -3,7 +3,10 @@
 import copy
 import importlib.util
 import io
-from collections.abc import Callable
+import logging
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +21,14 @@ from crosstail import __version__
 from crosstail.data import DomainDataset
 from crosstail.data.images.files import Samples
 from crosstail.metrics._link import probabilities
+from crosstail.metrics._prevalence import training_shares
 from crosstail.prediction.predictor import UNKNOWN, Predictor
-from crosstail.prediction.scoring import BATCH
 from crosstail.progress import Progress
 from crosstail.storage import naming, replacing, write_json
 
 TOLERANCE = 1e-4
 SUFFIXES = {"onnx": ".onnx", "torch": ".pt2"}
+BATCH = 16  # inputs compared at a time: an exported network holds the activations of many layers at once
 MOST = 1000  # training samples that are compared where there are no test samples
 Function = Callable[[NDArray[Any]], NDArray[np.float32]]
 """From inputs (N, ...) to probabilities (N, C)."""
@@ -76,7 +80,7 @@ def export(
     """
     if format not in WRITERS:
         raise ValueError(f"unknown format {format!r}: there are {', '.join(WRITERS)}")
-    if format == "onnx" and not all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime"))):
+    if format == "onnx" and not has_onnx():
         raise ValueError("--format onnx needs extra packages: pip install 'crosstail[export]'")
     _require_apart(run, out)
     if out.suffix.lower() != SUFFIXES[format]:
@@ -92,11 +96,21 @@ def export(
     program = _traced(whole, example)
     write, read = WRITERS[format]
     with replacing(out) as partial:
-        with naming(out):
+        with naming(out), _without_warnings():
             write(program, partial)
         check = _compare(predictor, domain, read(partial), dataset, progress)
     write_json(out.with_name(f"{out.name}.json"), _card(predictor, site, format, check))
     return check
+
+
+def has_onnx() -> bool:
+    """Whether the packages of the extra `export` are installed."""
+    return all(map(importlib.util.find_spec, ("onnx", "onnxscript", "onnxruntime")))
+
+
+def suggested_suffix() -> str:
+    """Of a file for other programs: ONNX where this installation can write it."""
+    return SUFFIXES["onnx" if has_onnx() else "torch"]
 
 
 def _require_apart(run: Path, out: Path) -> None:
@@ -107,6 +121,21 @@ def _require_apart(run: Path, out: Path) -> None:
     for file in written:
         if file.exists() and file.resolve().is_relative_to(run.resolve()):
             raise ValueError(f"--out {out}: would overwrite {file}, which belongs to the run: choose another --out")
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Writing prints what the optimiser leaves as it is; what counts is that the file predicts the same as the run."""
+    loggers = [logging.getLogger(name) for name in ("onnxscript", "torch.onnx")]
+    before = [logger.level for logger in loggers]
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            for logger in loggers:
+                logger.setLevel(logging.ERROR)
+            yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 def _traced(whole: nn.Module, example: Tensor) -> ExportedProgram:
@@ -145,7 +174,13 @@ def _write_torch(program: ExportedProgram, file: Path) -> None:
 
 def _read_torch(file: Path) -> Function:
     model = torch.export.load(file).module()
-    return lambda x: model(torch.from_numpy(x)).detach().numpy()
+
+    @torch.no_grad()  # else the activations of a whole batch stay in memory
+    def said(x: NDArray[Any]) -> NDArray[np.float32]:
+        found: NDArray[np.float32] = model(torch.from_numpy(x)).numpy()
+        return found
+
+    return said
 
 
 WRITERS: dict[str, tuple[Callable[[ExportedProgram, Path], None], Callable[[Path], Function]]] = {
@@ -163,7 +198,7 @@ def _compare(
 ) -> Check:
     """Require the same class for every sample, and the same probabilities up to TOLERANCE."""
     inputs: Samples
-    what, inputs = "random inputs", _random_inputs(predictor, BATCH + 1)
+    what, inputs = "random inputs", _random_inputs(predictor, 4 * BATCH + 1)
     if dataset is not None:
         rows, of = dataset.rows("test"), "test"
         if not len(rows):  # a model that was trained on every sample
@@ -182,6 +217,19 @@ def _compare(
     return Check(what, number, largest)
 
 
+def _as_they_come(predictor: Predictor, site: str | None) -> dict[str, Any]:
+    """How probabilities of the file become those for classes as frequent as somebody says, as in `predict --prior`."""
+    given, names = predictor.calibration, predictor.run.result.domains
+    sharpness = float(given.sharpness_of(names)[predictor.site(site)])
+    shares = training_shares(np.array(predictor.run.result.counts))
+    return {
+        "how": "normalise probabilities ** power * factors * shares, where shares say how frequent each class is",
+        "power": given.prevalence.sharpness / sharpness,
+        "factors": np.exp(given.prevalence.bias).tolist(),
+        "training_shares": {name: shares[d].tolist() for name, d in predictor.sites.items() if site in (None, name)},
+    }
+
+
 def _card(predictor: Predictor, site: str | None, format: str, check: Check) -> dict[str, Any]:
     """What a user of the file should know: its input and output, training data, and accuracy."""
     result = predictor.run.result
@@ -192,6 +240,7 @@ def _card(predictor: Predictor, site: str | None, format: str, check: Check) -> 
         "output": {"name": "probabilities", "type": "float32", "shape": ["batch", len(predictor.classes)]},
         "classes": list(predictor.classes),
         "site": site if predictor.algorithm.uses_domain else None,
+        "as_they_come": _as_they_come(predictor, site),
         "compared": asdict(check),
         "trained": {"domains": result.domains, "counts": result.counts, "spec": result.spec},
         "estimate" if result.estimate else "test": result.estimate or result.test,

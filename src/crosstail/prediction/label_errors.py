@@ -5,7 +5,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 MOST = 2**22  # probabilities from which the precision is estimated, of every k-th sample
-WORTH = 1 / 2  # least share of the listed samples that is expected to be mislabelled: on real data, 1/3 or more were
+WORTH = 1 / 2  # least share of the listed samples expected to be mislabelled; on real data, a third or more was
 SEEN = 0.1  # least share of the errors that would be found on which the estimate of their number rests
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,13 +13,6 @@ TOLERANCE = 1e-4  # of a sum of shares in a file
 CHANGE = 1e-6  # of the estimate in a step of EM, at its end
 STEPS = 1000
 SIGMAS = NormalDist().inv_cdf(0.975)
-
-
-def with_prior(balanced: NDArray[np.floating], prior: NDArray[np.floating]) -> NDArray[Any]:
-    """Probabilities (N, C) for classes with these shares, from those for equally frequent classes (Bayes' rule)."""
-    joint: NDArray[Any] = balanced * np.asarray(prior, balanced.dtype)
-    joint /= joint.sum(1, keepdims=True).clip(np.finfo(joint.dtype).tiny)
-    return joint
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from crosstail.reports.charts import search
+from crosstail.reports.charts import INK, search
 from crosstail.reports.document.model import Chart
 from crosstail.reports.vega_lite import Drawing, Options, concat, draw, either, field, layer
 from crosstail.reports.wording import shown_statistics
@@ -16,6 +16,7 @@ from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.layout import aligned
 
 LINKED = 200  # pairs up to which the lines of all classes are drawn
+NAMED = 20  # classes up to which each has its name at the centre
 LISTED = 40  # classes up to which there is a legend
 READING = (
     "Each mark is a pair; transfer is good between close ones. Click a mark to show the lines of its class, type to "
@@ -40,10 +41,10 @@ def graph_chart(
 ) -> Drawing:
     """Nodes (domain, class, count, x, y) in the plane: transfer is good between close pairs.
 
-    Lines join the pairs of a class to their centre. Clicking a mark selects its class, typing fades the pairs that do
-    not match, and the wheel zooms. With many pairs only the lines of the selected class are drawn. With `frames`, the
-    titles of the points x0, y0, x1, y1, ..., a slider steps through them from `start`. Charts to be compared need the
-    same `reach`.
+    Lines join the pairs of a class to their centre, which has its name. Clicking a mark selects its class, typing fades
+    the pairs that do not match, and the wheel zooms. With many pairs only the lines of the selected class are drawn.
+    With `frames`, the titles of the points x0, y0, x1, y1, ..., a slider steps through them from `start`. Charts to be
+    compared need the same `reach`.
     """
     # The same scale on both axes, so that what the eye measures is the distance, whatever the page's width.
     reach = reach or reach_of(nodes)
@@ -72,6 +73,12 @@ def graph_chart(
     lines = base.transform({"joinaggregate": middle, "groupby": ["class"]}).where({"param": picked, "empty": not many})
     lines = lines.mark("rule", strokeWidth=1.5, strokeOpacity=0.55)
     lines = lines.encode(x=field("x:Q", scale=across), y=field("y:Q", scale=down), x2="middle_x", y2="middle_y")
+    named = base.transform(
+        {"aggregate": [{"op": "mean", "field": end, "as": end} for end in "xy"], "groupby": ["class"]}
+    )
+    named = named.where({"param": picked, "empty": len(classes) <= NAMED}).mark("text", fontWeight="bold", dy=-4)
+    places = {"x": field("x:Q", scale=across), "y": field("y:Q", scale=down)}
+    named = named.encode(**places, text="class:N", color={"value": INK})
     distance = "distance in feature space (2-D scaling)"
     sizes = {"scale": {"range": [8, 80] if many else [60, 500]}, "legend": {"orient": "bottom", "tickCount": 3}}
     shapes = {"scale": {"range": SHAPES}, "legend": {"orient": "bottom", "columns": 3}}
@@ -85,7 +92,7 @@ def graph_chart(
     )
     marks = marks.param({"name": picked, "select": {"type": "point", "fields": ["class"]}}, typed).zoom(f"zoom_{own}")
     height = size or (640 if many else 480)
-    return layer(lines, marks, title=heading, width=size or "container", height=height)
+    return layer(lines, marks, named, title=heading, width=size or "container", height=height)
 
 
 def _fitting(reach: float, side: str, other: str) -> Options:

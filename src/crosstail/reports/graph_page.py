@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
@@ -9,10 +10,11 @@ import pandas as pd
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text, bullets
 from crosstail.reports.graph_chart import NamedGraph
 from crosstail.reports.run.tables import DISTANCES, ESTIMATED
-from crosstail.reports.wording import number, several, shown_statistics
+from crosstail.reports.wording import number, sentence, several, shown_statistics
 from crosstail.transfer import TransferabilityGraph
 
 LISTED = 10  # pairs of a table
+GOOD, POOR = 1 / 3, 2 / 3  # of the way from a pair's own samples to other classes; a rule of thumb
 WHAT = (
     "A pair is one class in one domain. The model turns every training sample into a feature vector; the distance from "
     "one pair to another is the mean distance of its features to the other's centre. Where the same class is close in "
@@ -53,7 +55,9 @@ def graph_document(title: str, models: Sequence[NamedGraph], chart: Chart) -> Do
 
 def _blocks(models: Sequence[NamedGraph], chart: Chart) -> Iterator[Block]:
     shown = [(model, f"{model.name}: " * (len(models) > 1), neighbours(model)) for model in models]
-    yield Text(" ".join(_finding(*one) for one in shown), lead=True)
+    said = ((who, verdict(model.graph)) for model, who, _ in shown)
+    verdicts = (f"{who}{text}" if who else sentence(text) for who, text in said if text)
+    yield Text(" ".join([*(_finding(*one) for one in shown), *verdicts]), lead=True)
     yield Cards([card for one in shown for card in _cards(*one)])
     yield Heading("The pairs in the plane")
     yield Text(WHAT)
@@ -64,11 +68,14 @@ def _blocks(models: Sequence[NamedGraph], chart: Chart) -> Iterator[Block]:
     yield Heading("α, β and γ")
     yield Text(
         "Mean distances over all pairs of a kind. A model that transfers between domains has a small α compared with β "
-        "and γ: α / γ = 1 means that the same class in another domain is as far away as any other class there."
+        "and γ: α / γ = 1 means that the same class in another domain is as far away as any other class there. In many "
+        "dimensions, most of each distance is the spread δ within a pair, so α / γ is close to 1 also for good models."
     )
     names = [model.name for model in models] if len(models) > 1 else ["distance"]
     statistics = zip(*(shown_statistics(model.graph) for model in models), strict=True)
     rows = [[symbol, *values, meaning] for (symbol, meaning), values in zip(DISTANCES.items(), statistics, strict=True)]
+    spread = [number(_spread(model.graph), 2) for model in models]
+    rows.append(["δ", *spread, "a pair and its own samples: as close as the others could come"])
     rows.append(["α / γ", *(number(_ratio(model), 2) for model in models), "small is good"])
     note = ESTIMATED if any(model.graph.estimate for model in models) else ""
     yield Table(header=["", *names, "between"], rows=rows, words_last=True, note=note)
@@ -82,6 +89,27 @@ def _part(graph: TransferabilityGraph) -> str:
 def _ratio(model: NamedGraph) -> float:
     found = model.graph.statistics
     return found.alpha / found.gamma if found.gamma else math.nan  # 0 if all features are equal
+
+
+def _spread(graph: TransferabilityGraph) -> float:
+    """δ: the mean distance of a pair's samples to its own centre, which no other distance is much below."""
+    return float(np.diagonal(graph.matrix).mean())
+
+
+def _way(graph: TransferabilityGraph) -> float:
+    """Where α is between δ (0) and γ (1); NaN without a class in two domains, or where all pairs are the same."""
+    near, (alpha, _, gamma) = _spread(graph), graph.statistics
+    return max(0.0, (alpha - near) / (gamma - near)) if gamma > near else math.nan
+
+
+def verdict(graph: TransferabilityGraph) -> str:
+    """What α says: distances of samples are mostly spread within a pair, so α / γ alone is never far below 1."""
+    share = _way(graph)
+    if math.isnan(share):
+        return ""
+    much = "classes transfer well" if share < GOOD else "little transfers" if share >= POOR else "they transfer in part"
+    way = f"{100 * share:.0f} % of the way from a pair's own samples to other classes there"
+    return f"the same class in another domain is {way}: {much}."
 
 
 def _finding(model: NamedGraph, who: str, table: pd.DataFrame) -> str:
@@ -98,9 +126,11 @@ def _cards(model: NamedGraph, who: str, table: pd.DataFrame) -> Iterator[Card]:
     if table.empty:
         return
     yield Card(f"{who}closest is the same class", f"{int(table['same'].sum())} of {len(table)}", "pairs")
-    yield Card(
-        f"{who}α / γ", number(_ratio(model), 2), "same class over other classes, in another domain; small is good"
-    )
+    share = _way(model.graph)
+    good: Literal["", "good", "warn"] = "good" if share < GOOD else "warn" if share >= POOR else ""
+    detail = "of the way to other classes: where the same class is in another domain; 0 % is best, 100 % is no transfer"
+    yield Card(f"{who}distance to the same class", f"{100 * share:.0f} %", detail, good)
+    yield Card(f"{who}α / γ", number(_ratio(model), 2), "same class over other classes, in another domain")
 
 
 def _confusable(who: str, table: pd.DataFrame) -> Block:

@@ -122,11 +122,7 @@ def facet(panel: Drawing, table: pd.DataFrame, by: Options, **parts: Any) -> Dra
 
 
 def rows(table: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of a table; JSON has neither NaN nor infinity.
-
-    >>> rows(pd.DataFrame({"a": [1, 2], "b": [0.5, float("inf")], "c": ["x", None]}))
-    [{'a': 1, 'b': 0.5, 'c': 'x'}, {'a': 2, 'b': None, 'c': None}]
-    """
+    """The rows of a table; JSON has neither NaN nor infinity."""
 
     def values(column: pd.Series) -> list[Any]:
         known = np.isfinite(column) if column.dtype.kind == "f" else column.notna()

@@ -148,9 +148,16 @@ def worst_pair(accuracy: PairValues, domains: Sequence[str], classes: Sequence[s
 
 
 def tail_note(accuracy: PairValues) -> str:
-    """The number of pairs behind a percentile, and how many of them have few test samples."""
-    pairs = int((accuracy.totals > 0).sum())
-    return f"of {several(pairs, 'pair')}, {accuracy.barely_tested:,} with fewer than {FEW_TESTS} test samples"
+    """What a percentile over pairs is, and how many of them have few test samples."""
+    pairs, side = int((accuracy.totals > 0).sum()), "below" if accuracy.higher_is_better else "above"
+    few = f"{accuracy.barely_tested:,} with fewer than {FEW_TESTS} test samples"
+    return f"a tenth of {several(pairs, 'pair')} is {side} it; {few}"
+
+
+def shot_sizes(many: int, few: int) -> dict[str, str]:
+    """How many training samples the pairs of each shot group have."""
+    sizes = {"many": f"over {many}", "medium": f"{few + 1} to {many}", "few": f"1 to {few}", "zero": "no"}
+    return {shot: f"{size} training samples" for shot, size in sizes.items()}
 
 
 def estimate_note(result: RunResult) -> str:

@@ -40,10 +40,9 @@ class LinearHead(Head):
 
 
 def linear_classifier(algorithm: Algorithm, features: Features) -> LinearHead:
-    """The classifier of an algorithm, where the domain is unknown, as a linear head on the CPU.
+    """The classifier of an algorithm, where the domain is unknown, as a linear head on the CPU: W, b from its scores.
 
-    b is what 0 scores, and W what the unit vectors score beyond b. This works for any classifier that is linear in the
-    features, or in features of unit length (LDAM's cosines), however it is written.
+    It may be linear in the features or in features of unit length (LDAM's cosines), however it is written.
     """
     device = next(algorithm.head.parameters()).device
     some = np.linspace(0, len(features.y) - 1, COMPARED).astype(np.int64)

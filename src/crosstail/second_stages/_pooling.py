@@ -1,8 +1,8 @@
 """Pooled means as a classifier: statistics in one pass, and a choice of its parameters that needs no validation set."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ from torch import Tensor
 from crosstail.data.splits.groups import fold_of
 from crosstail.losses import pooled_means
 from crosstail.pairs import pair_number
-from crosstail.second_stages._minimise import minimise
 from crosstail.second_stages._stage import PART, Features
 
 RANK = 400  # principal components that are kept
@@ -231,6 +230,21 @@ class Pooling:
 
         minimise(terms, [free], max_iter=30, tolerance_change=1e-4)
         return Parameters.of(free.detach())
+
+
+def minimise(terms: Callable[[], Iterable[Tensor]], variables: list[Tensor], **options: Any) -> None:
+    """Minimise the sum of some terms by L-BFGS, one term in memory at a time; scipy, which has it too, loads slowly."""
+    optimizer: Any = torch.optim.LBFGS(variables, line_search_fn="strong_wolfe", **options)
+
+    def loss() -> float:
+        optimizer.zero_grad()
+        value = 0.0
+        for term in terms():
+            torch.autograd.backward(term)
+            value += float(term.detach())
+        return value
+
+    optimizer.step(loss)
 
 
 def log_loss(scores: Tensor, y: Tensor, weights: Tensor) -> Tensor:

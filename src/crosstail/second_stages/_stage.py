@@ -129,5 +129,4 @@ class FittedModel(Algorithm):
         self.uses_domain = head.uses_domain
 
     def scores(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
-        scores: Tensor = self.head(z, domain)
-        return scores
+        return self.head(z, domain)

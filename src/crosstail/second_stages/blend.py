@@ -8,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.pairs import pair_number
-from crosstail.second_stages._minimise import minimise
-from crosstail.second_stages._pooling import NEVER, Pooling, log_loss
+from crosstail.second_stages._pooling import NEVER, Pooling, log_loss, minimise
 from crosstail.second_stages._stage import Features, FittedStage
 from crosstail.second_stages.pooled import PooledHead, fit_pooled
 
@@ -59,10 +58,7 @@ class BalancedSoftmax:
         self.bias = torch.where(counts.sum(0) > 0, 0.0, NEVER)
 
     def solve(self, penalty: float) -> None:
-        """Find the classifier for a penalty.
-
-        The search is for weights and biases in units in which the curvature is about 1 in every direction.
-        """
+        """Find the classifier for a penalty, in units in which the curvature is about 1 in every direction."""
         of_weight, of_bias = (CURVATURE * self.variance + penalty).rsqrt(), CURVATURE**-0.5
         weight, bias = (self.weight / of_weight).requires_grad_(), (self.bias / of_bias).requires_grad_()
 

@@ -34,10 +34,7 @@ def moments(features: Features) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 
 def sparse_regression(x: Array, y: NDArray[np.int64], weights: Array, penalty: float, start: Array) -> Array:
-    """Minimise Σ_i w_i cross-entropy(W x_i + b, y_i) + λ ‖W‖₁ by FISTA; the last row of the solution (F + 1, C) is b.
-
-    The last column of `x` (n, F + 1) is 1, and the weights (n,) sum to 1.
-    """
+    """Minimise Σ_i w_i cross-entropy(W x_i + b, y_i) + λ ‖W‖₁ by FISTA; b is the last row (F + 1, C), where x is 1."""
     scaled = np.sqrt(weights)[:, None] * x
     gram = scaled @ scaled.T if len(x) < x.shape[1] else scaled.T @ scaled
     rate = 2 / np.linalg.eigvalsh(gram)[-1]  # the curvature of the cross-entropy in the scores is at most 1/2
@@ -55,10 +52,7 @@ def sparse_regression(x: Array, y: NDArray[np.int64], weights: Array, penalty: f
 
 
 def fit(features: Features) -> LinearHead:
-    """The mean of the regressions on ten subsets of the training samples, with standardised features.
-
-    Of the penalties λ, the largest with the best pair average on validation is used; without validation samples 0.003.
-    """
+    """The mean of ten regressions, with the largest of the penalties λ that are best on validation."""
     num_features, _, num_classes = features.sizes
     pairs = int((features.counts > 0).sum())
     depth = int(np.clip(WORK // (pairs * num_features * num_classes), 1, DEPTH))

@@ -32,10 +32,7 @@ def _add_rows(into: NDArray[np.float64], rows: NDArray[Any], where: NDArray[np.i
 
 
 def fit(features: Features) -> LinearHead:
-    """Scores s · cos(z, mean of class c); s is chosen by log loss on validation, or else on training samples.
-
-    A class without training samples has a score below all that a cosine can give.
-    """
+    """Scores s · cos(z, mean of class c), −2 s for unknown classes; s is chosen by log loss."""
     means, bias = class_means(features), np.where(features.counts.sum(0) > 0, 0.0, -2.0)
     means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), 1e-12)
     some = np.random.default_rng(features.seed).permutation(len(features.y))[:MOST]

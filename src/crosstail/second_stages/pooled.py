@@ -1,7 +1,4 @@
-"""Partial pooling: pair means that borrow from their class and their domain, rare pairs most (Henderson, 1975).
-
-docs/method.md derives it.
-"""
+"""Partial pooling: pair means that borrow from their class and their domain, rare pairs most (Henderson, 1975)."""
 
 from itertools import islice
 
@@ -67,10 +64,7 @@ def _log_prior(elsewhere: Tensor, domain: Tensor, number: int) -> Tensor:
 
 
 def holdouts(pooling: Pooling, features: Features) -> tuple[list[Holdout], list[Holdout]]:
-    """Held-out data for choosing parameters: samples, or whole domains if the model is for a new one; and whole pairs.
-
-    With very many pairs, one fold instead of all.
-    """
+    """Held-out samples, or whole domains for a new one, and whole pairs; with very many pairs, one fold of them."""
     most = 1 if pooling.many else None
     if features.unseen:
         return list(islice(pooling.domains(), most)), []

@@ -41,10 +41,7 @@ class AdjustedHead(LinearHead):
 
 
 def fit(features: Features) -> AdjustedHead:
-    """The smallest τ from 0 to 2 with the best pair average on validation: one for each of the two kinds of prior.
-
-    Without validation samples τ is 1.
-    """
+    """The smallest τ from 0 to 2 that is best on validation, or else 1: one for each of the two kinds of prior."""
     classifier, validation = features.classifier, features.validation
     assert isinstance(classifier, LinearHead)
     unknown, known = log_priors(features.counts)

@@ -11,10 +11,7 @@ TAUS = np.linspace(0, 1, 21).tolist()
 
 
 def factors(weight: NDArray[np.float32], tau: float) -> NDArray[np.float64]:
-    """Factor of every class (C,), (n̄ / ‖w_c‖)^τ with the geometric mean n̄ of the norms: w̃_c = w_c / ‖w_c‖^τ.
-
-    n̄ keeps the scale of the scores, and with it the probabilities; it does not change which class is largest.
-    """
+    """Factor of every class (C,), (n̄ / ‖w_c‖)^τ; the geometric mean n̄ of the norms keeps the scale of the scores."""
     norms = np.linalg.norm(weight.astype(np.float64), axis=1)
     logs = np.log(norms, out=np.full_like(norms, np.nan), where=norms > 0)
     mean = np.nanmean(logs) if (norms > 0).any() else 0.0
@@ -22,10 +19,7 @@ def factors(weight: NDArray[np.float32], tau: float) -> NDArray[np.float64]:
 
 
 def fit(features: Features) -> LinearHead:
-    """The smallest τ with the best pair average on validation, between 0, no change, and 1, equal norms.
-
-    Without validation samples τ is 1.
-    """
+    """The smallest τ that is best on validation, or else 1: between 0, no change, and 1, equal norms."""
     classifier = features.classifier
     assert isinstance(classifier, LinearHead)
     weight, bias = classifier.weight.numpy(), classifier.bias.numpy()

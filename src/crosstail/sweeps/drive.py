@@ -22,12 +22,14 @@ POLL = 0.5  # seconds between two checks of runs that other processes work on
 Event = tuple[Job, Outcome]
 
 
-def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | None = None) -> Iterator[Event]:
+def sweep(
+    plan: Plan, store: Store, launcher: Launcher, progress: Progress | None = None, *, keep: bool = True
+) -> Iterator[Event]:
     """Execute the unfinished runs of a plan; yield every run with its outcome as soon as it is known.
 
     Runs that were finished before come first, as "kept". A run that failed before is tried once more. The data are
     loaded before the first run, with progress; data that have changed since the sweep was started are refused, also
-    if no run is left to do.
+    if no run is left to do. Without `keep`, the chosen runs do not store the probabilities of held-out samples.
     """
     store.add(plan)
     store.tidy()
@@ -35,7 +37,7 @@ def sweep(plan: Plan, store: Store, launcher: Launcher, progress: Progress | Non
     store.check_data(plan.shared.dataset, DataFacts.of(source))
     if _unfinished(plan, store):
         check(plan, source, progress)
-    return _events(plan, store, launcher)
+    return _events(plan, store, launcher, keep)
 
 
 def _unfinished(plan: Plan, store: Store) -> bool:
@@ -48,14 +50,14 @@ def _unfinished(plan: Plan, store: Store) -> bool:
     return not all(store.has(key) for own in runs if pruned.isdisjoint(own) for key in own)
 
 
-def _events(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
-    yield from _trials(plan, store, launcher)
+def _events(plan: Plan, store: Store, launcher: Launcher, keep: bool) -> Iterator[Event]:
+    yield from _trials(plan, store, launcher, keep and plan.trials == 1)
     first, jobs = [], []
     for choice in choices(store, store.results(), plan):
         if choice.trial is not None:
             trial, *others = choice.plan.finals(choice.method, choice.hparams)
-            first += [Job(spec, f"trial {choice.trial}", keep=True) for spec in trial]
-            jobs += [Job(spec, f"seed {spec.seed}", keep=True) for specs in others for spec in specs]
+            first += [Job(spec, f"trial {choice.trial}", keep=keep) for spec in trial]
+            jobs += [Job(spec, f"seed {spec.seed}", keep=keep) for specs in others for spec in specs]
     for _ in complete(store, launcher, first):  # done before, without their probabilities
         pass
     yield from complete(store, launcher, jobs)
@@ -68,7 +70,7 @@ def check(plan: Plan, source: DomainDataset, progress: Progress | None = None) -
         build_algorithm(plan.runs(method, {})[0], input_shape(dataset), dataset.counts("train"))
 
 
-def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
+def _trials(plan: Plan, store: Store, launcher: Launcher, keep: bool) -> Iterator[Event]:
     """Run the known trials, then those that the searches propose."""
     searches = {search_name(method, part.shared): (part, method) for part in plan.searches for method in plan.methods}
     begun = dict.fromkeys(searches, 0)
@@ -79,7 +81,7 @@ def _trials(plan: Plan, store: Store, launcher: Launcher) -> Iterator[Event]:
             for trial in range(begun[name], len(trials)):
                 limits = search.limits(part, method, store, trial)
                 runs = part.runs(method, trials[trial])
-                how: dict[str, Any] = {"name": f"trial {trial}", "keep": plan.trials == 1}
+                how: dict[str, Any] = {"name": f"trial {trial}", "keep": keep}
                 jobs += [Job(spec, limits=limits.get(spec.fold, {}), **how) for spec in runs]
             begun[name] = len(trials)
         yield from complete(store, launcher, jobs)

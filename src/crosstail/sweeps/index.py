@@ -51,10 +51,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 def pooled_test(folds: Sequence[Summary], known: bool = False) -> Accuracies:
-    """The test accuracies of a run, or of all folds of one on their test samples together.
-
-    With the domain `known`, they are the same as without if the model ignores it.
-    """
+    """The test accuracies of a run, or of all its folds together, with the domain `known` if the model uses it."""
     if len(folds) == 1:
         return (folds[0].known if known else None) or folds[0].test
     parts = [(fold.known_pairs if known else None) or fold.pairs for fold in folds]

@@ -137,11 +137,7 @@ def complete(method: str, drawn: Hparams, shared: RunSpec) -> Hparams:
 
 
 def search_name(method: str, spec: RunSpec) -> str:
-    """Name of a search: its method, and with dg the unseen domain and the seed.
-
-    >>> search_name("erm", RunSpec(dataset="d")), search_name("erm", RunSpec(dataset="d", protocol="dg", unseen="a"))
-    ('erm', 'erm, unseen a, seed 0')
-    """
+    """Name of a search: its method, and with dg the unseen domain and the seed."""
     return method if spec.unseen is None else f"{method}, unseen {spec.unseen}, seed {spec.seed}"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
-from statistics import mean, stdev
+from statistics import fmean, mean, stdev
 from typing import Any
 
 import numpy as np
@@ -10,21 +10,30 @@ from numpy.typing import NDArray
 
 from crosstail import algorithms
 from crosstail.data import DomainDataset
-from crosstail.metrics import Answered, Answers, PairAccuracy, compare_methods
+from crosstail.metrics import DEFAULT, Answered, Answers, PairAccuracy, compare_methods
+from crosstail.metrics._calibration import Calibration, calibrated
+from crosstail.metrics.as_they_come import by_prevalence
 from crosstail.sweeps import plan as planning
 from crosstail.sweeps.cost import cost
 from crosstail.sweeps.halving import score
 from crosstail.sweeps.index import Judged, Summary
 from crosstail.sweeps.plan import Plan, by_method
 from crosstail.sweeps.race_result import BestTrial, Entrant, FailedRun, RaceResult, Standing, StoppedMethod
-from crosstail.sweeps.recommendation import recommendation
+from crosstail.sweeps.recommendation import recommendation, winner
 from crosstail.sweeps.select import SelectedTrial, choices
 from crosstail.sweeps.store import Failure, Store
+from crosstail.training.held_out import predictions
 from crosstail.training.model import build_algorithm
 from crosstail.training.resolve import unreached_phases
 from crosstail.training.run import Run
 from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec, split_method
+
+HELD_OUT = "val", "test"
+
+
+COME = "as_they_come"
+"""The other question that a race may rank by: it then compares and shows answers for samples as they come."""
 
 
 def enter(
@@ -57,7 +66,9 @@ def outcome(
     """Compare the runs of a race, of which there is a plan for each round, on the test samples of each fold."""
     *earlier, plan = plans
     found, failed = entrants(plan, store, splits, failures)
-    board, samples = leaderboard(found), sum(len(split.rows("test")) for split in splits)
+    board = leaderboard(found)
+    validated, samples = (sum(len(split.rows(part)) for split in splits) for part in HELD_OUT)
+    pairs = [np.sum([split.counts(part) for split in splits], axis=0) for part in HELD_OUT]
     stopped, results = [], store.results()
     for method, own in by_method(earlier).items():
         if method not in plan.methods:
@@ -69,17 +80,23 @@ def outcome(
     shared = ("dataset", "backbone", "freeze", "steps", "batch_size", "folds")
     settings: dict[str, Any] = {name: getattr(plan.shared, name) for name in shared}
     return RaceResult(
-        recommendation=recommendation(board, samples) if board else "",
+        recommendation=recommendation(board, validated) if board else "",
+        use=winner(board).method if board else "",
         **settings,
         trials=plan.trials,
         seeds=plan.seeds,
         samples=samples,
+        validation_samples=validated,
+        pairs=(int((pairs[0] > 0).sum()), int((pairs[1] > 0).sum())),
         complete=len(board) == len(plan.methods) and all(len(row.runs) == plan.seeds for row in board),
         leaderboard=board,
         stopped=[StoppedMethod(c.method, c.plan.trials, c.validation) for c in stopped if c.validation is not None],
         left_out=left_out,
         failed=failed,
-        notes=[f"{method}: {note}" for of, method, h in chosen for note in unreached_phases(of.runs(method, h)[0])],
+        notes=[
+            *two_winners(found, results),
+            *(f"{method}: {note}" for of, method, h in chosen for note in unreached_phases(of.runs(method, h)[0])),
+        ],
     )
 
 
@@ -109,7 +126,8 @@ def entrants(
                 s: Judged.mean([results[key].judged(choice.selected_on) or Judged(0.0, 0.0) for key in keys])
                 for s, keys in runs.items()
             },
-            answers={seed: _answers(store, keys, y) for seed, keys in runs.items()},
+            validated={seed: _validated(store, keys, choice.selected_on) for seed, keys in runs.items()},
+            answers={seed: _answers(store, keys, y, choice.selected_on) for seed, keys in runs.items()},
         )
         found.append(entrant)
     return found, failed
@@ -129,35 +147,85 @@ def _failed(
             yield FailedRun(choice.method, name, (failures[key].error or [failures[key].kind])[-1])
 
 
-def _answers(store: Store, keys: Sequence[str], y: NDArray[np.int64]) -> Answers:
+def _answers(store: Store, keys: Sequence[str], y: NDArray[np.int64], on: str) -> Answers:
     """The answers of a run for the test samples, or of those that tested a fold each."""
-    parts = []
+    parts, come = [], []
     for run in (Run(store.path / "runs" / key) for key in keys):
         if run.test is None:
             raise ValueError(f"{run.path} has no predictions.pt: remove the folder and repeat the command")
         parts.append(run.test)
+        if on == COME and run.held_out is not None:
+            come.append(_as_they_come(run, run.held_out.test))
     said = Answers.pooled(parts)
     if not np.array_equal(said.y, y):
         raise ValueError(
             f"{store.path}: the data or their split have changed since this race was started; choose another --out"
         )
-    return said
+    return Answers.pooled(come) if come else said
+
+
+def _as_they_come(run: Run, samples: Answers) -> Answers:
+    """The answers for the prevalence of the classes at each site, without probabilities."""
+    given = run.calibration or Calibration.none(samples.domains, len(samples.classes))
+    said = by_prevalence(calibrated(samples, given))
+    return replace(predictions(said), by_prevalence=said.by_prevalence)
+
+
+def _validated(store: Store, keys: Sequence[str], on: str) -> Answers | None:
+    """The answers of a run, or of all folds, for the validation samples; None if they are not kept."""
+    parts = []
+    for run in (Run(store.path / "runs" / key) for key in keys):
+        if run.held_out is not None:
+            of = run.held_out.validation
+            parts.append(_as_they_come(run, of) if on == COME else predictions(of))
+    return Answers.pooled(parts) if len(parts) == len(keys) else None
+
+
+def two_winners(found: Sequence[Entrant], results: Mapping[str, Summary]) -> list[str]:
+    """A note where pairs that are equally important and samples as they come have other winners on validation."""
+    winners = []
+    for on in ("pair_average", COME):
+        judged = {
+            one.method: fmean(results[key].validation[on] or 0.0 for keys in one.runs.values() for key in keys)
+            for one in found
+            if one.runs and all(on in results[key].validation for keys in one.runs.values() for key in keys)
+        }
+        if not judged:
+            return []
+        best = max(judged, key=lambda method: round(judged[method], 9))
+        winners.append((best, f"{best} ({100 * judged[best]:.1f} %)"))
+    (alike, first), (come, second) = winners
+    if alike == come:
+        return []
+    other = "pair_average ranks by the first" if found[0].selected_on == COME else f"{COME} ranks by the second"
+    return [
+        f"two questions have two winners on validation: {first} if every pair is equally important, {second} for "
+        f"samples as they come, with answers for that; --select-on {other}"
+    ]
 
 
 def leaderboard(found: Sequence[Entrant]) -> list[Standing]:
-    """Rank by the selection metric, ties by cost; the test set only shows how certain the differences are."""
+    """Rank by the selection metric, ties by cost; the test set only shows how certain the differences are.
+
+    Candidates for the recommendation are compared on validation, so that the test set has no say in it either.
+    """
     if not found:
         return []
     # Rounded, so that equal values in another order of seeds have equal means.
     judged = {entrant.method: Judged.mean(list(entrant.validation.values())) for entrant in found}
     ranked = sorted(found, key=lambda entrant: (-round(judged[entrant.method].score, 9), entrant.cost))
-    seeds = {one.method: [Answered(seed, answers) for seed, answers in one.answers.items()] for one in ranked}
+    metric, shown = (COME, COME) if ranked[0].selected_on == COME else (DEFAULT, "balanced_accuracy")
+    seeds = {one.method: [Answered(seed, given, metric) for seed, given in one.answers.items()] for one in ranked}
     leads = compare_methods(seeds, ranked[0].method, "pair_average")
+    checks = {one.method: [Answered(s, given, metric) for s, given in one.validated.items() if given] for one in ranked}
+    behind = compare_methods(checks, ranked[0].method, "pair_average")
     board = []
     for entrant in ranked:
         answers, lead = list(entrant.answers.values()), leads.get(entrant.method)
+        other = behind.get(entrant.method)  # None if it is the first, or was not compared
+        near = other is not None and not (other.sure and other.estimate < 0)
         told = [one.told for one in answers]
-        tests, known = ([one.value("balanced_accuracy") for one in track] for track in (answers, told))
+        tests, known = ([one.value(shown) for one in track] for track in (answers, told))
         averages = [test.pair_average or 0.0 for test in tests]
         low, high = PairAccuracy.mean_interval(tests, "pair_average") or (0.0, 1.0)
         kept: dict[str, Any] = {f.name: getattr(entrant, f.name) for f in fields(BestTrial)}
@@ -171,6 +239,7 @@ def leaderboard(found: Sequence[Entrant]) -> list[Standing]:
             worst_domain=mean(test.worst_domain or 0.0 for test in tests),
             known=mean(test.pair_average or 0.0 for test in known) if any(one.informed for one in answers) else None,
             lead=lead and -lead,
+            candidate=entrant is ranked[0] or near,
         )
         board.append(standing)
     return board

@@ -42,9 +42,10 @@ class BestTrial:
 
 @dataclass(frozen=True, kw_only=True)
 class Entrant(BestTrial):
-    """A method before the comparison: what it was selected by on validation, and its test answers, by seed."""
+    """A method before the comparison: what it was selected by on validation, and its answers there and on test."""
 
-    validation: dict[int, Judged]
+    validation: dict[int, Judged]  # by seed, as the answers
+    validated: dict[int, Answers | None]
     answers: dict[int, Answers]
 
 
@@ -60,6 +61,7 @@ class Standing(BestTrial):
     worst_domain: float
     known: float | None = None  # test accuracy with the domain known, if the method uses it
     lead: Difference | None  # of the first over this one, on the test set; None for the first
+    candidate: bool = True  # not behind the first on validation by more than the noise
     level: bool = field(init=False)  # the first is not ahead by more than the noise
 
     def __post_init__(self) -> None:
@@ -70,6 +72,7 @@ class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
     """A race that has ended: the content of race.json."""
 
     recommendation: str
+    use: str  # the recommended method
     dataset: str
     backbone: str
     freeze: bool
@@ -79,10 +82,13 @@ class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
     seeds: int
     folds: int | None = None
     samples: int  # of the test set, with folds of all of them
+    validation_samples: int
+    pairs: tuple[int, int]  # with samples in the validation and the test set
     complete: bool  # every method has its selected trial with every seed
     leaderboard: list[Standing]  # of the finalists
     stopped: list[StoppedMethod] = []
     left_out: dict[str, str]  # the reason, by method
     failed: list[FailedRun]
     notes: list[str] = []
-    next: str = ""  # the command that trains the recommended method
+    next_text: str = ""
+    next: str = ""  # the command that follows

@@ -8,41 +8,42 @@ from crosstail.sweeps.race_result import Standing
 BASELINE = "erm"
 
 
+def winner(board: Sequence[Standing]) -> Standing:
+    """The cheapest of the methods that are not behind the first on validation by more than the noise."""
+    return min([row for row in board if row.candidate], key=lambda row: row.cost)
+
+
 def recommendation(board: Sequence[Standing], samples: int) -> str:
-    """Two sentences: which method is best on validation, how certain that is, and the cheapest that may equal it."""
-    first, *others = board
+    """Which method to use and why, by `samples` of validation, and what the test set says about it."""
+    (first, *others), use = board, winner(board)
     equal = sum(row.validation == first.validation for row in others)
     shared = f", shared with {equal} other{'s' * (equal > 1)}" if equal else ""
-    best = f"{first.method} is best on validation ({find(first.selected_on).shown(first.validation)}{shared})"
+    best = f"{find(first.selected_on).shown(first.validation)}{shared}"
     if not others:
-        return f"{best}, but no other method finished. Race it against others to see if it is worth its cost."
-    leads = [_lead(others[0], f"the second, {others[0].method}")]
-    leads += [_lead(row, BASELINE) for row in others[1:] if row.method == BASELINE]
-    level = [row for row in others if row.level]
-    cheapest = start_with(board)
-    seeds = f" and {len(first.runs)} seeds" if len(first.runs) > 1 else ""
-    noise = f"behind it by more than the noise of {samples:,} test samples{seeds}"
-    some = f"{len(level)} of the {len(others)} others {'is' if len(level) == 1 else 'are'} not {noise}"
-    if len(level) == len(others):
-        some = f"None of the others is {noise}"
-    if not level:
-        advice = f"Every other method is {noise}: use {first.method}."
-    elif cheapest is first:
-        advice = f"{some}, and none of these is cheaper: use {first.method}."
+        alone = f"{first.method} is best on validation ({best}), but no other method finished."
+        return f"{alone} Race it against others to see if it is worth its cost."
+    near = sum(row.candidate for row in others)
+    if use is not first:
+        why = f"it is the cheapest of the {near + 1} methods that {samples:,} validation samples cannot separate"
+        why += f", of which {first.method} is best ({best})"
     else:
-        advice = f"{some}: start with the cheapest, {cheapest.method}."
-    return f"{best}; on the test set it is {' and '.join(leads)}. {advice}"
+        why = f"it is best on validation ({best}), "
+        why += "and no method that is within its noise is cheaper" if near else "by more than the noise"
+    leads = [_lead(others[0], f"the second, {others[0].method}") if use is first else _lead(use, "it")]
+    leads += [_lead(row, BASELINE) for row in others if row.method == BASELINE and row is not use]
+    if use is first and others[0].method == BASELINE:
+        leads = leads[:1]
+    ends = f"95 % interval {100 * use.low:.1f} to {100 * use.high:.1f}"
+    test = f"On the test set it has {100 * use.test:.1f} % ({ends})"
+    return f"Use {use.method}: {why}. {test}; {'it' if use is first else first.method} is {' and '.join(leads)}."
 
 
-def start_with(board: Sequence[Standing]) -> "Standing":
-    """The cheapest of the methods that the first is not ahead of by more than the noise."""
-    return min([row for row in board if row.level], key=lambda row: row.cost)
-
-
-def _lead(row: "Standing", other: str) -> str:
+def _lead(row: Standing, other: str) -> str:
     lead = row.lead
     if lead is None:
         return f"not comparable with {other}"
+    if lead.same:
+        return f"right on the same samples as {other}"
     points = f"{100 * abs(lead.estimate):.1f}"
     side = "level with" if points == "0.0" else f"{points} points {'ahead of' if lead.estimate > 0 else 'behind'}"
     noise = "beyond" if lead.sure else "within"

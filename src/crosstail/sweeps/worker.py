@@ -125,11 +125,7 @@ def _claim(store: Store, job: Job) -> Lease | None:
 
 
 def _sound(folder: RunFolder, spec: RunSpec) -> bool:
-    """Whether a run can be resumed from a folder.
-
-    Records are written in order, and before their checkpoint: if the record of the checkpoint is there, so are all
-    before it.
-    """
+    """Whether a run can be resumed: records come before their checkpoint, so if its own is there, all are."""
     try:
         if not folder.holds(spec):
             return True

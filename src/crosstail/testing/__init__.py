@@ -31,10 +31,7 @@ from crosstail.training.spec import split_method
 
 
 def check_algorithm(name: str) -> None:
-    """Run all checks on an algorithm, given its name or file, and print each; the first that fails raises its error.
-
-    The same on the command line: `python -m crosstail.testing ./mine.py`.
-    """
+    """Run all checks on an algorithm or file and print each, as `python -m crosstail.testing ./mine.py` does."""
     _run(CHECKS, name)
 
 

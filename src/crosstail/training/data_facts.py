@@ -15,10 +15,8 @@ class DataFacts(msgspec.Struct, frozen=True, kw_only=True):
     checksum: str
     samples: Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
     notes: list[str]
-    source: str | None = None
-    """Checksum of what all folds or unseen domains have in common: the data before they were split for one."""
-    leaks: str | None = None
-    """Column that looks like a group and was not named as one, whose values are in training and test."""
+    source: str | None = None  # checksum of the data before they were split for one fold or unseen domain
+    leaks: str | None = None  # column that looks like a group, was not named as one, and is in training and test
 
     @classmethod
     def of(cls, dataset: "DomainDataset", source: "DomainDataset | None" = None) -> "DataFacts":

@@ -118,10 +118,7 @@ def fabric_of(devices: Devices, precision: str) -> AnyFabric:
 
 
 def spare_compiler() -> None:
-    """Keep optimizers from importing torch's compiler, which takes two seconds; for a process that compiles nothing.
-
-    They import it only to keep it away from their own methods, so without it they compute the same.
-    """
+    """Spare optimizers the import of torch's compiler: two seconds, only to keep it away from their own methods."""
     if "torch._dynamo" in sys.modules:
         return
     for name in ("add_param_group", "zero_grad", "state_dict", "load_state_dict"):

@@ -88,10 +88,7 @@ def embed(
     progress: Callable[[int, int], None] | None = None,
     into: Features | None = None,
 ) -> Features:
-    """Features (N, F) of all images by a pretrained backbone; with augmented `views`, (N, 1 + views, F).
-
-    `into` is an array (N, 1 + views, F) to write them to, such as a memory map.
-    """
+    """Features (N, F) of all images by a pretrained backbone; with augmented `views`, (N, 1 + views, F)."""
     embedder = Embedder(dataset.x, backbone, views=views, batch_size=batch_size)
     with closing(embedder.store):
         features = embedder(np.arange(len(dataset)), progress, into)
@@ -133,17 +130,9 @@ def _look(x: Samples, i: int, views: int, store: FeatureStore) -> list[_View]:
     return [
         view
         if view.features is not None
-        else view._replace(pixels=_augmented(base, augment, v) if v else kind.view(x, base))
+        else view._replace(pixels=augment([base], v)[0].permute(1, 2, 0).numpy() if v else kind.view(x, base))
         for v, view in enumerate(known)
     ]
-
-
-def _augmented(base: NDArray[np.uint8], augment: Augment, v: int) -> NDArray[np.float32]:
-    draws = augment.draw(v, 1)
-    crop = augment.crop(base, draws, 0)[None]
-    out = np.empty(crop.shape, np.float32)
-    augment.recolour(crop, draws, out)
-    return out[0]
 
 
 def _batch(pixels: list[Any]) -> Tensor:

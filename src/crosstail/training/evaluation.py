@@ -1,7 +1,7 @@
 """Accuracy per pair, features, and their transferability graph."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -18,7 +18,7 @@ from crosstail.losses import PairStatistics
 from crosstail.metrics import Answers, find
 from crosstail.metrics._link import log_probabilities
 from crosstail.training.devices import AnyFabric
-from crosstail.training.result import Trace, Transferability
+from crosstail.training.result import SplitAccuracy, Trace, Transferability
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import Distance, GraphBuilder
 
@@ -98,6 +98,19 @@ def split_answers(
     return replace(found, log_p=log_p) if len(log_p) else found
 
 
+def split_accuracies(
+    said: Mapping[str, Answers], on: str, kept: Mapping[str, Answers] | None = None
+) -> dict[str, SplitAccuracy]:
+    """The accuracies on validation and test, with what is selected `on`.
+
+    `kept` are the samples whose log probabilities are known, if that is not all of them.
+    """
+    known, prepared = dict(kept or said), find(on).prepared
+    if prepared:
+        known = {name: prepared(of, known["validation"]) for name, of in known.items()}
+    return {name: SplitAccuracy.of_answers(of, on, known[name]) for name, of in said.items()}
+
+
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:
     """The features (N, F) of these rows."""
     found = np.empty((len(rows), algorithm.backbone.num_features), np.float32)
@@ -118,10 +131,7 @@ def stream_statistics(
 
 
 def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Distance = "euclidean") -> TransferabilityGraph:
-    """The transferability graph of a model on the training samples.
-
-    The graph has P² edges, so above MOST_PAIRS it has some classes only, and α, β and γ are estimated.
-    """
+    """The transferability graph of a model on the training samples; above MOST_PAIRS, of some classes only."""
     rows = dataset.rows("train")
     # The graph needs the features twice: kept, unless they are cheap to compute again, as from vectors.
     kept = None if dataset.kind.light else features(algorithm, dataset, rows)

@@ -25,14 +25,16 @@ def no_run(path: Path) -> str:
             return f"{path} is a file: expected the folder of a run"
         beside = [entry.name for entry in islice(path.parent.iterdir(), LOOKED_AT)] if path.parent.is_dir() else []
         near = discovery.nearest(path.name, [name for name in beside if (path.parent / name).is_dir()])
-        return f"{path}: there is no such folder" + (f", did you mean {path.with_name(near)}?" if near else "")
+        how = f"did you mean {path.with_name(near)}?" if near else f"`crosstail fit DATA --out {path}` makes one"
+        return f"{path}: there is no such folder; {how}"
     if (path / "spec.json").exists():
         return f"{path} is not finished: run its `crosstail fit` command to the end first"
     if (path / "plans").is_dir():
-        kind = "race" if (path / "race.json").exists() else "sweep"
-        best = path / "best"
+        race, best = any((path / name).exists() for name in ("race.json", "forecast.json")), path / "best"
         run = f"its best run is {best}" if best.exists() else f"its runs are in {path / 'runs'}"
-        return f"{path} is the folder of a {kind}, not of a run: {run}"
+        if race and not (path / "race.json").exists():
+            run = f"it is not finished: its `crosstail race` command goes on, and its best run will be {best}"
+        return f"{path} is the folder of a {'race' if race else 'sweep'}, not of a run: {run}"
     if inside := sorted(file.parent for file in path.glob("*/spec.json")):
         chosen = path / "refit" if path / "refit" in inside else inside[0]
         return f"{path} holds {len(inside)} runs, not one: name one of them, such as {chosen}"

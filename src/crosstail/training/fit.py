@@ -9,6 +9,8 @@ from typing import Any
 import torch
 
 from crosstail.data import Augment
+from crosstail.metrics import Answers, value_on
+from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.progress import Progress
 from crosstail.storage import only_process
 from crosstail.training import user_file
@@ -61,17 +63,15 @@ def train_run(
                 UsedSamples.keep(inputs.samples, folder)
                 run = Run(out, result=finished, inputs=inputs)
                 if run.held_out is None and keep and spec.stop_at is None:
-                    model, informed = (
-                        load_model(folder, inputs.embedded(progress), trust=True),
-                        finished.known is not None,
-                    )
+                    model = load_model(folder, inputs.embedded(progress), trust=True)
+                    informed = finished.known is not None
                     _, run.held_out = held_out(model, inputs.embedded(), informed=informed, shots=finished.shots)
                     run.held_out.save(folder)
                 if run.held_out is not None and run.calibration is None:
                     run.calibration = run.held_out.calibration()
                     folder.calibrate(run.calibration)
                 return run
-        with _threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
+        with threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
             return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, limits, keep)
 
 
@@ -138,6 +138,7 @@ def _train_stages(
         folder.records(),
         selected_steps=steps,
         informed=every if every.test.informed is not None else None,
+        others=_as_they_come(kept.validation, calibration),
         transferability=transferability(graph_of(algorithm, dataset)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.samples)),
@@ -151,12 +152,18 @@ def _train_stages(
     return Run(folder.path, result=result, records=folder.records(), checksum=checksum, **known)
 
 
+def _as_they_come(validation: Answers, given: Calibration) -> dict[str, float | None]:
+    """The accuracy on validation where every pair is as frequent as in training, so that sweeps can select on it."""
+    name = "as_they_come"
+    return {name: value_on(calibrated(validation, given), name)} if len(validation) else {}
+
+
 @contextmanager
-def _threads(number: int | None) -> Iterator[None]:
+def threads(number: int | None) -> Iterator[None]:
     """Limit torch to a number of threads.
 
-    A step on vectors takes a millisecond: more threads gain little on an idle machine, and on a busy one they wait for
-    each other ten times as long. With one thread, results also do not depend on the number of cores.
+    A step on vectors takes a millisecond, and several threads on a busy machine wait for each other ten times as long.
+    With one, results do not depend on the number of cores either.
     """
     before = torch.get_num_threads()
     torch.set_num_threads(number or before)

@@ -24,15 +24,12 @@ from crosstail.training.result import PROBABILITIES, RunResult
 PREDICTIONS = "predictions.pt"
 MOST, LEAST = 2**26, 100  # log probabilities that are kept, and samples of which they are at least
 KINDS = {"test": np.bool_, "unknown": np.float16, "known": np.float16}  # the other arrays are integers
-STORED = ("row", "test", "y", "domain", "predicted", "unknown", "known_predicted", "known", "group")
+STORED = ("row", "test", "y", "domain", "predicted", "unknown", "known_predicted", "known", "group", "by_prevalence")
 
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """The validation and test samples of a run with the answers of its final model.
-
-    Log probabilities are in half precision; with very many classes, only a random part of the samples keeps them.
-    """
+    """Validation and test samples with the answers of the final model; with very many classes, only a part of them."""
 
     validation: Answers
     test: Answers
@@ -102,6 +99,7 @@ class HeldOut:
             test, log_p, told = found.pop("test"), found.pop("unknown"), found.pop("known", None)
             predicted = found.pop("known_predicted", None)
             classes = [found["y"], found["predicted"], *([] if predicted is None else [predicted])]
+            classes += [found["by_prevalence"]] if "by_prevalence" in found else []
             folder.check_samples(PROBABILITIES, classes, found["domain"], width=log_p.shape[1])
             every = Answers(**result.answered, **found, log_p=log_p, true=_true(log_p, found["y"]))
             if predicted is not None:
@@ -153,7 +151,7 @@ def load_predictions(folder: RunFolder, result: RunResult) -> Answers | None:
 
 def predictions(test: Answers) -> Answers:
     """The same answers as far as they are stored for every test sample."""
-    less = replace(test, row=None, true=None, log_p=None)
+    less = replace(test, row=None, true=None, log_p=None, by_prevalence=None)
     return less if test.informed is None else replace(less, informed=predictions(test.informed))
 
 

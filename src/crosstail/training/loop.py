@@ -11,16 +11,17 @@ from torch import Tensor
 
 from crosstail import algorithms, discovery
 from crosstail.algorithms import Algorithm
-from crosstail.algorithms._processes import backward_of, merged
+from crosstail.algorithms._processes import backward_of
 from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
-from crosstail.losses.distances import NotFinite
+from crosstail.losses.host import NotFinite
+from crosstail.losses.processes import merged
 from crosstail.metrics import find
 from crosstail.progress import Progress
 from crosstail.training.average import Swad, WeightAverage
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import EVALUATED, split_answers, stream_statistics
+from crosstail.training.evaluation import EVALUATED, split_accuracies, split_answers, stream_statistics
 from crosstail.training.folder import RunFolder
-from crosstail.training.result import Averaged, Evaluation, SplitAccuracy, Trace, selection_score
+from crosstail.training.result import Averaged, Evaluation, Trace, selection_score
 from crosstail.training.spec import RunSpec
 
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
@@ -204,7 +205,7 @@ class _Loop:
 
 def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: AnyFabric, on: str) -> dict[str, Any]:
     said = {name: split_answers(algorithm, dataset, split, on, fabric) for name, split in EVALUATED.items()}
-    return {name: SplitAccuracy.of_answers(answers, on) for name, answers in said.items()}
+    return split_accuracies(said, on)
 
 
 def _prune(limits: Limits, records: list[Evaluation], on: str, stage: int, step: int) -> None:

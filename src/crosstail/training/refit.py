@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from crosstail.metrics._calibration import Calibration, decided_by_prevalence
 from crosstail.training.devices import is_main_process
 from crosstail.training.held_out import HeldOut
 from crosstail.training.result import RunResult, pooled_accuracy
@@ -37,7 +38,7 @@ def with_estimate(run: Run, after: Sequence[Run]) -> Run:
     result = msgspec.structs.replace(run.result, **own, data=data)
     if result == run.result or not is_main_process():
         return run
-    parts = [_in_rows_of(run, one, one.held_out) for one in after if one.held_out]
+    parts = [_in_rows_of(run, one, _decided(one.held_out, one.calibration)) for one in after if one.held_out]
     about: dict[str, Any] = {}
     if len(parts) == len(after):
         held_out = HeldOut.pooled(parts).described(**result.answered)
@@ -46,6 +47,17 @@ def with_estimate(run: Run, after: Sequence[Run]) -> Run:
         run.folder.calibrate(about["calibration"])
     run.folder.finish(result)
     return run.knowing(result=result, **about)
+
+
+def _decided(held_out: HeldOut, given: Calibration | None) -> HeldOut:
+    """With the answers for the prevalence that the part itself gives, as its page shows them."""
+    if given is None:
+        return held_out
+    found = []
+    for of in (held_out.validation, held_out.test):
+        said = decided_by_prevalence(of.told, given.prevalence).by_prevalence
+        found.append(of.described(by_prevalence=said))
+    return HeldOut(*found)
 
 
 def _in_rows_of(run: Run, part: Run, held_out: HeldOut) -> HeldOut:

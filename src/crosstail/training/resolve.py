@@ -1,6 +1,7 @@
 """Defaults that depend on the data: backbone, freezing, augmentation, steps, batch size, learning rates."""
 
 from dataclasses import replace
+from functools import cache, partial
 from typing import Any
 
 from crosstail import algorithms, backbones, data, discovery, second_stages
@@ -18,10 +19,6 @@ def resolve(spec: RunSpec) -> RunSpec:
 
     The resolved spec is stored, so that new defaults in a later version cannot change a run. A backbone's defaults
     (width, resolution, weights) and a benchmark's (labels) stay None, so they must not change from version to version.
-
-    >>> spec = resolve(RunSpec(dataset="digits", algorithm="crt"))
-    >>> spec.method, spec.backbone, spec.freeze, spec.steps, spec.hparams
-    ('erm:retrain', 'small_cnn', False, 1000, {'lr': 0.001, 'weight_decay': 0.0, 'dropout': 0.0})
     """
     spec = _with_algorithm(_with_data_defaults(spec))
     algorithm, stage = split_method(canonical_method(spec.method))
@@ -68,22 +65,14 @@ def steps_of_stages(spec: RunSpec) -> tuple[int, ...]:
 
 
 def first_stage_learns(spec: RunSpec) -> bool:
-    """Whether stage one of a resolved spec leaves anything behind that is used later.
-
-    >>> first_stage_learns(resolve(RunSpec(dataset="digits", algorithm="frozen", freeze=True)))
-    False
-    """
+    """Whether stage one of a resolved spec leaves anything behind that is used later."""
     if not spec.second_stage or trained_backbone(spec) != "identity":
         return True
     return second_stages.find(spec.second_stage).needs_classifier
 
 
 def unreached_phases(spec: RunSpec) -> list[str]:
-    """One sentence for each phase of the algorithm that a resolved spec has too few steps for.
-
-    >>> unreached_phases(resolve(RunSpec(dataset="digits", algorithm="boda@reference", steps=60)))[0][:68]
-    'warmup is 500 and the run has 60 steps, so the phase after it is nev'
-    """
+    """One sentence for each phase of the algorithm that a resolved spec has too few steps for."""
     assert spec.steps is not None
     return algorithms.unreached(algorithms.parse_for(spec.algorithm, spec.hparams), spec.steps)
 
@@ -110,10 +99,7 @@ def _network(spec: RunSpec) -> backbones.Pretrained | None:
 
 
 def _with_algorithm(spec: RunSpec) -> RunSpec:
-    """The default: the second stage blend, on features that are fixed or learnt with balanced softmax and CORAL.
-
-    A single domain leaves nothing to align.
-    """
+    """The default: blend, on fixed features or features of balanced softmax and, unless there is one domain, CORAL."""
     if spec.algorithm != AUTO:
         return spec
     spec = replace(spec, second_stage=spec.second_stage or SECOND_STAGE)
@@ -143,20 +129,16 @@ def canonical_method(method: str) -> str:
 def _with_data_defaults(spec: RunSpec) -> RunSpec:
     protocol = discovery.known(protocols.PACKAGE, spec.protocol, "protocol")
     spec = replace(spec, dataset=data.spelled(spec.dataset), protocol=protocol)
-    chosen = (spec.backbone, spec.freeze, spec.augment)
-    kind = data.kind_in(spec.dataset, spec.columns) if None in chosen else None
+    kind = cache(partial(data.kind_in, spec.dataset, spec.columns))  # of a resolved spec the data may be gone
     if spec.backbone is None:
-        assert kind is not None
-        spec = replace(spec, backbone=FROZEN if spec.freeze else kind.backbone)
+        spec = replace(spec, backbone=FROZEN if spec.freeze else kind().backbone)
     elif not spec.backbone.startswith(backbones.PREFIX):
         spec = replace(spec, backbone=discovery.known("crosstail.backbones", spec.backbone, "backbone"))
     if spec.freeze is None:
-        assert kind is not None
-        usual = backbones.pretrained(kind.backbone) is not None
+        usual = backbones.pretrained(kind().backbone) is not None
         spec = replace(spec, freeze=usual and _network(spec) is not None)
     if spec.augment is None:
-        assert kind is not None
-        spec = replace(spec, augment=kind.augments and not spec.freeze)
+        spec = replace(spec, augment=kind().augments and not spec.freeze)
     sheet = data.sheet_of(spec.dataset)
     steps, batch_size = (sheet.steps, sheet.batch_size) if sheet else (STEPS, BATCH_SIZE)
     return replace(spec, steps=spec.steps or steps, batch_size=spec.batch_size or batch_size)

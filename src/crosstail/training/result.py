@@ -1,7 +1,7 @@
 """The records of a run: one per evaluation, and a result at the end."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -46,7 +46,7 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     """Over all domains together; this and the next are missing where only hits and totals are known."""
     log_loss: float | msgspec.UnsetType | None = msgspec.UNSET
     others: dict[str, float | None] | msgspec.UnsetType = msgspec.UNSET
-    """What the run is selected on, if it is none of the above."""
+    """What the run is selected on, if it is none of the above, and on validation the accuracy as samples come."""
 
     def __post_init__(self) -> None:
         self.pairs()  # which refuses impossible ones
@@ -57,12 +57,12 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
         return cls(**accuracy.to_json(counts, **shots))
 
     @classmethod
-    def of_answers(cls, answers: Answers, on: str) -> "SplitAccuracy":
-        """From a model's answers, with what is selected `on`."""
+    def of_answers(cls, answers: Answers, on: str, kept: Answers | None = None) -> "SplitAccuracy":
+        """From a model's answers, with what is selected `on`, from the `kept` ones if only these have what it needs."""
         # Without groups: their squares are the same at every evaluation, and the result has them.
         plain = PairAccuracy.of(replace(answers, group=None))
         found, more = cls.of(plain), {name: value_on(answers, name) for name in ("macro_f1", "log_loss")}
-        others = {} if hasattr(found, on) else {"others": {on: value_on(answers, on)}}
+        others = {} if hasattr(found, on) else {"others": {on: value_on(answers if kept is None else kept, on)}}
         return msgspec.structs.replace(found, **more, **others)
 
     def value(self, on: str) -> float | None:
@@ -78,8 +78,7 @@ class SplitAccuracy(msgspec.Struct, frozen=True, kw_only=True):
     def more(self) -> dict[str, float | None]:
         """What can be selected on beside views of the accuracy, as far as it was recorded."""
         recorded = {"macro_f1": self.macro_f1, "log_loss": self.log_loss}
-        others = {} if self.others is msgspec.UNSET else self.others
-        return {name: value for name, value in recorded.items() if value is not msgspec.UNSET} | others
+        return {name: value for name, value in recorded.items() if value is not msgspec.UNSET} | (self.others or {})
 
     def pairs(self) -> PairAccuracy:
         """Hits, totals and squares (D, C) with the metrics on them."""
@@ -164,6 +163,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     raw: RawWeights | None = None
     estimate: SplitAccuracy | None = None
     """After --refit: the pooled test accuracy of the runs before it, because no sample is left to test the model on."""
+    critical: list[str] = []
+    """Classes that must not be missed, whose recall pages show first."""
     known: KnownDomain | None = None
     """If the model uses the domain and was trained on several. All other accuracies are without knowing the domain."""
 
@@ -207,11 +208,12 @@ def make_result(
     *,
     selected_steps: list[int],
     informed: "HeldOut | None",
+    others: Mapping[str, float | None],
     **facts: Any,
 ) -> RunResult:
     """The result of a run whose stages selected these steps; `facts` are further fields, stored unchanged.
 
-    `informed` are the held-out samples, answered with the domain told too.
+    `informed` are the held-out samples, answered with the domain told too, `others` further metrics on validation.
     """
     from crosstail.data import shot_thresholds
 
@@ -220,7 +222,7 @@ def make_result(
     chosen = next((record for record in own if record.step == step), None)
     if chosen is None:
         raise ValueError(f"records.jsonl lacks step {step} of stage {stage}: remove the folder and repeat the command")
-    counts = dataset.counts("train")
+    final, counts = chosen.averaged or chosen, dataset.counts("train")
     many, few = shot_thresholds(spec.dataset)
 
     def accuracy(recorded: SplitAccuracy, split: str) -> SplitAccuracy:
@@ -230,6 +232,8 @@ def make_result(
             pairs = PairAccuracy(pairs.hits, pairs.totals, squares)
         found = SplitAccuracy.of(pairs, counts, many=many, few=few)
         kept = {name: getattr(recorded, name) for name in ("macro_f1", "log_loss", "others")}
+        if recorded is final.validation:
+            kept["others"] = {**others, **(recorded.others or {})} or msgspec.UNSET
         return msgspec.structs.replace(found, **kept)
 
     def accuracies(record: Evaluation | Averaged) -> dict[str, Any]:
@@ -253,7 +257,7 @@ def make_result(
         domains=list(dataset.domains),
         classes=list(dataset.classes),
         counts=counts.tolist(),
-        **accuracies(chosen.averaged or chosen),
+        **accuracies(final),
         raw=raw,
         known=known,
         **facts,
@@ -275,17 +279,6 @@ def pooled_accuracy(results: Sequence[RunResult], counts: NDArray[np.int64], kno
 def mean_counts(results: Sequence[RunResult]) -> NDArray[np.int64]:
     """Training samples per pair, averaged over runs and rounded."""
     return np.rint(np.mean([result.counts for result in results], axis=0)).astype(np.int64)
-
-
-def counted_steps(records: Sequence[Evaluation]) -> list[int]:
-    """The number of steps of all stages up to each evaluation."""
-    first = max((record.step for record in records if record.stage == 1), default=0)
-    return [record.step + (record.stage - 1) * first for record in records]
-
-
-def has_learnt(record: Evaluation, records: Sequence[Evaluation]) -> bool:
-    """Whether an evaluation is of a trained or fitted model: not the first of a stage that has steps."""
-    return record.step > 0 or (record.stage == 2 and sum(other.stage == 2 for other in records) == 1)
 
 
 def selection_score(of: SplitAccuracy, on: str) -> float | None:

@@ -12,12 +12,12 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, shot_thresholds
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import EVALUATED, features
+from crosstail.training.evaluation import features, split_accuracies
 from crosstail.training.folder import RunFolder
 from crosstail.training.held_out import HeldOut, held_out
 from crosstail.training.loop import train
 from crosstail.training.resolve import steps_of_stages
-from crosstail.training.result import Evaluation, SplitAccuracy
+from crosstail.training.result import Evaluation
 from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec
 
@@ -25,10 +25,7 @@ from crosstail.training.spec import RunSpec
 def run_second_stage(
     spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset, *, folder: RunFolder, fabric: AnyFabric, **common: Any
 ) -> tuple[Algorithm, int, tuple[HeldOut, HeldOut] | None]:
-    """The final model of a run, the step at which its classifier was selected, and its answers for held-out samples.
-
-    The step is 0 for a classifier that has none. Only the main process has answers.
-    """
+    """The final model, the step that was selected (0 if fitted), and, in the main process, its held-out answers."""
     assert spec.second_stage is not None
     stage = second_stages.find(spec.second_stage)
     if isinstance(stage, TrainedStage):
@@ -51,9 +48,7 @@ def run_second_stage(
     model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
     seconds = round(time.perf_counter() - began, 3)
     scored = held_out(model, seen, **scoring(spec, model))
-    accuracy: dict[str, Any] = {
-        name: SplitAccuracy.of_answers(getattr(scored[0], name), spec.selected_on) for name in EVALUATED
-    }
+    accuracy: dict[str, Any] = split_accuracies(vars(scored[0]), spec.selected_on, vars(scored[1]))
     folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
     model.backbone = algorithm.backbone
     return model.to(next(algorithm.parameters()).device), 0, scored

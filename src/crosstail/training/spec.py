@@ -154,11 +154,7 @@ class RunSpec(DataSpec):
 
     @property
     def method(self) -> str:
-        """Algorithm and second stage in one word, as tables and sweeps name them.
-
-        >>> RunSpec(dataset="a", algorithm="boda", second_stage="lws").method
-        'boda:lws'
-        """
+        """Algorithm and second stage in one word, as tables and sweeps name them."""
         return self.algorithm if self.second_stage is None else f"{self.algorithm}:{self.second_stage}"
 
     @property

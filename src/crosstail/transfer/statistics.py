@@ -165,17 +165,8 @@ class SampledStatistics:
         single = self._in_domain[target] == 1
         classes = self._in_domain[domain][:, None] - (single & self._present[domain[:, None], self._only[target]])
         chosen = (choices > 0) & (number > 1)  # else its term is absent
-        weight = (
-            chosen
-            * (number - 1.0)
-            / (
-                (self._others > 0).sum().clip(1)
-                * self._others[domain].clip(1)[:, None]
-                * classes.clip(1)
-                * self._counts[domain, y][:, None]
-            )
-        )
-        return self._start_domain[target] + j, weight
+        pairs = (self._others > 0).sum().clip(1) * self._others[domain].clip(1)[:, None] * classes.clip(1)
+        return self._start_domain[target] + j, chosen * (number - 1.0) / (pairs * self._counts[domain, y][:, None])
 
 
 def _another(uniform: NDArray[np.float64], number: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]:

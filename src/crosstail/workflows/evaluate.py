@@ -15,6 +15,7 @@ from crosstail.reports.document import html
 from crosstail.reports.run.certainty_elsewhere import certainty_json
 from crosstail.reports.run.command import options, words
 from crosstail.reports.run.evaluated import evaluation_document
+from crosstail.reports.run.two_questions import Questions
 from crosstail.training.existing import existing_run
 from crosstail.workflows._output import require_page
 
@@ -27,6 +28,8 @@ class EvaluatedRun:
     dataset: DomainDataset
     """As loaded; `found.samples` are the evaluated ones."""
     found: Evaluated
+    questions: Questions | None
+    """Whether every pair is equally important, or samples are as they come; None for an uncalibrated run."""
     page: Path
     unwritten: OSError | None = None
     """Why the page could not be written, such as a read-only folder."""
@@ -45,7 +48,8 @@ class EvaluatedRun:
             else {}
         )
         said = {"probabilities": certainty_json(found, self.predictor.calibration)}
-        return {**facts, **PairAccuracy.of(found.answers).to_json(), **known, **said}
+        questions = {"questions": self.questions.to_json()} if self.questions else {}
+        return {**facts, **PairAccuracy.of(found.answers).to_json(), **known, **questions, **said}
 
 
 def evaluate(
@@ -53,6 +57,7 @@ def evaluate(
     spec: DataSpec,
     *,
     split: Literal["all", "train", "val", "test"] = "all",
+    prior: str | None = None,
     out: Path | None = None,
     weights: Path | None = None,
     trust: bool = False,
@@ -67,6 +72,9 @@ def evaluate(
         run: Folder of a finished run.
         spec: The data; how they are split is the run's.
         split: Split to evaluate on; for the run's own data, the run's split. Default: all unseen samples.
+        prior: How frequent the classes are where samples come as they do, as in `predict`: `uniform`, `train` (as in
+            training at the site), a .csv file with the columns `class` and `share`, or `estimate` (from these samples).
+            Default: train.
         out: The page to write; default: in RUN/evaluated.
         weights: Weights of the frozen backbone, if the file has moved.
         trust: Run the Python files that are stored with the run.
@@ -76,18 +84,21 @@ def evaluate(
     folder = existing_run(run)
     predictor = Predictor(folder, weights, trust)
     dataset = load_for(predictor, spec, split, progress)
-    found = evaluate_on(predictor, dataset, split, progress)
-    page = out or folder / "evaluated" / page_name(spec.dataset, split)
-    command = shlex.join(["crosstail", "evaluate", str(run), spec.dataset, *words(split=split), *options(spec)])
+    found = evaluate_on(predictor, dataset, split, progress, prior)
+    questions = Questions.of_evaluated(found, prior)
+    page = out or folder / "evaluated" / page_name(spec.dataset, split, prior)
+    named = [*words(split=split, prior=prior), *options(spec)]
+    command = shlex.join(["crosstail", "evaluate", str(run), spec.dataset, *named])
     try:
-        html.save(evaluation_document(predictor, found, command), page)
+        html.save(evaluation_document(predictor, found, command, questions), page)
     except OSError as error:
-        return EvaluatedRun(predictor, dataset, found, page, error)
-    return EvaluatedRun(predictor, dataset, found, page)
+        return EvaluatedRun(predictor, dataset, found, questions, page, error)
+    return EvaluatedRun(predictor, dataset, found, questions, page)
 
 
-def page_name(source: str, split: str) -> str:
-    """One name for every source and split, also of files with the same name in different folders."""
+def page_name(source: str, split: str, prior: str | None = None) -> str:
+    """One name for every source, split and prior, also of files with the same name in different folders."""
     path = Path(source).resolve()
     place = hashlib.sha256(str(path).encode()).hexdigest()[:6]
-    return "-".join([path.stem, place, *([] if split == "all" else [split])]) + ".html"
+    more = [*([] if split == "all" else [split]), *([Path(prior).stem] if prior else [])]
+    return "-".join([path.stem, place, *more]) + ".html"

@@ -1,11 +1,14 @@
 """Train one model, or one for each fold or unseen domain, and write their pages."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from crosstail import discovery
 from crosstail.data import load_source, protocols
 from crosstail.progress import Progress, labelled, silent
 from crosstail.reports.run.page import write_folds_page, write_page
@@ -62,10 +65,12 @@ def fit(
     out: Path,
     *,
     hparams: Path | None = None,
+    critical: Sequence[str] = (),
     refit: bool = False,
     devices: Devices = ONE,
     log: str | None = None,
     progress: Progress = silent,
+    tell: Callable[[str], None] = lambda note: None,
 ) -> Fitted:
     """Train a model that works for every (domain, class) pair, and write its page.
 
@@ -75,10 +80,12 @@ def fit(
         spec: The run, or with `folds` or the protocol dg the runs.
         out: Folder of the run or runs; running the same again resumes it or shows the result.
         hparams: Hyperparameters from a file that `select` wrote; the spec's take precedence.
+        critical: Classes that must not be missed, such as mel: pages show their recall at each site first.
         refit: Afterwards, train the final model on every sample, in OUT/refit, for the median of the selected steps.
         devices: Processes and devices that share every batch; all processes run this function and return the same.
         log: Also write a log: tensorboard (RUN/tensorboard).
         progress: Called as the work advances.
+        tell: Told each note about the data as soon as they are loaded.
 
     >>> from crosstail.testing.easy_data import easy_run
     >>> with easy_run("erm") as (spec, out):
@@ -93,6 +100,11 @@ def fit(
     if refit:
         replace(spec, stop_at=())  # which is refused where a model on every sample is impossible
     source = load_source(spec, progress)
+    for name in critical:
+        if name not in source.classes:
+            raise ValueError(f"--critical {name}: {discovery.suggestion(name, list(source.classes))}")
+    for note in source.notes:
+        tell(note)
     specs = protocols.parts(spec, source)
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
     refuse_foreign(out, own=all((place / "spec.json").exists() for place in places))
@@ -106,6 +118,10 @@ def fit(
             run = train_run(one, place, progress=shown if is_main_process() else None, inputs=inputs, devices=devices)
         if after:
             run = with_estimate(run, after)
+        if critical and run.result.critical != list(critical):
+            run = run.knowing(result=msgspec.structs.replace(run.result, critical=list(critical)))
+            if is_main_process():
+                run.folder.finish(run.result)
         if is_main_process():
             write_page(run)
         inputs.forget()  # the embedded or decoded samples of all folds may be too many for the memory
@@ -114,7 +130,7 @@ def fit(
     runs = [train(one, place) for one, place in zip(specs, places, strict=True)]
     final = train(refit_spec([run.result for run in runs]), out / "refit", runs) if refit else None
     if len(runs) > 1 and is_main_process():
-        write_folds_page(out, runs)
+        write_folds_page(out, runs, final)
     return Fitted(out, runs, final, _notes(spec, runs))
 
 

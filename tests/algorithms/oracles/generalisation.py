@@ -240,7 +240,7 @@ def sagm(m, batch, summed=False):
 
 
 def partners(y):
-    """In each class, the samples in their own order get those of a random order."""
+    """In each class, the samples in order are replaced by the samples in random order."""
     order, found = torch.randperm(len(y)).tolist(), {}
     for c in set(y):
         found |= zip([i for i in range(len(y)) if y[i] == c], [i for i in order if y[i] == c], strict=True)

@@ -213,7 +213,7 @@ def test_a_batch_shows_a_view_of_each_sample_at_random():
     batches = DomainBatches(dataset, batch_size=12, seed=3)
     shown = np.concatenate([batches.at(step).x.numpy() for step in range(50)])
     rows = np.concatenate([batches.batch_rows(step) for step in range(50)])
-    np.testing.assert_array_equal(shown[:, 0], rows)  # the samples are those of data without views
+    np.testing.assert_array_equal(shown[:, 0], rows)  # the same samples as without views
     share = np.bincount(shown[:, 1].astype(int), minlength=4) / len(shown)
     assert abs(share - 0.25).max() < 0.05
     again = DomainBatches(dataset, batch_size=12, seed=3).at(7).x

@@ -1,4 +1,4 @@
-"""Batches that are made ahead: those of `at`, in order, from any step, with errors and threads where they belong."""
+"""Batches that are made ahead: the same as `at`, in order, from any step, with errors and threads where they belong."""
 
 import threading
 import time

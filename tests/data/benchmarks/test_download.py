@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -120,10 +121,27 @@ def test_wrong_file_that_is_there_is_named_and_kept(server, tmp_path):
 
 
 @pytest.mark.parametrize("known", [{}, {"sha256": SHA256, "size": len(CONTENT)}])
-def test_broken_connection_is_taken_up_where_it_broke(server, tmp_path, known):
-    server.breaks_after = [300_000, 200_000]
-    assert get(archive(server.url, **known), tmp_path).read_bytes() == CONTENT
-    assert server.asked == [None, "bytes=300000-", "bytes=500000-"]
+@pytest.mark.parametrize(
+    ("habits", "asked"),
+    [
+        ({"breaks_after": [300_000, 200_000]}, [None, "bytes=300000-", "bytes=500000-"]),
+        ({"breaks_after": [300_000], "knows_ranges": False}, [None, "bytes=300000-"]),
+        ({"says_length": False}, [None]),
+        ({"answers": [503, 429]}, [None, None, None]),  # busy
+        ({"answers": [404]}, [None, None]),  # from the next mirror
+    ],
+)
+def test_a_difficult_server(server, tmp_path, known, habits, asked):
+    vars(server).update(deepcopy(habits))
+    found = get(archive(server.url, server.url + "?copy", **known), tmp_path)
+    assert found.read_bytes() == CONTENT and server.asked == asked
+
+
+def test_next_mirror_goes_on_with_the_part_of_the_first(server, tmp_path):
+    server.breaks_after = [100_000]
+    first, second = server.url, server.url + "?copy"
+    assert get(archive(first, second, sha256=SHA256), tmp_path, attempts=1).read_bytes() == CONTENT
+    assert server.asked == [None, "bytes=100000-"]
 
 
 @pytest.mark.parametrize("known", [{}, {"sha256": SHA256}])
@@ -161,24 +179,11 @@ def test_process_that_was_killed_midway_goes_on(server, tmp_path):
     assert server.asked == [None, f"bytes={have}-"]
 
 
-def test_server_without_ranges_sends_it_all_again(server, tmp_path):
-    server.knows_ranges = False
-    server.breaks_after = [300_000]
-    assert get(archive(server.url, sha256=SHA256), tmp_path).read_bytes() == CONTENT
-    assert server.asked == [None, "bytes=300000-"]
-
-
-def test_answer_without_a_length(server, tmp_path):
-    server.says_length = False
-    assert get(archive(server.url, sha256=SHA256), tmp_path).read_bytes() == CONTENT
-
-
 def test_part_that_is_already_whole(server, tmp_path):
-    (tmp_path / "set.zip.part").write_bytes(CONTENT)
-    assert get(archive(server.url, sha256=SHA256), tmp_path).read_bytes() == CONTENT
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other/set.zip.part").write_bytes(CONTENT)
-    assert get(archive(server.url, size=len(CONTENT), sha256=SHA256), tmp_path / "other").read_bytes() == CONTENT
+    for name, known in (("one", {}), ("other", {"size": len(CONTENT)})):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "set.zip.part").write_bytes(CONTENT)
+        assert get(archive(server.url, sha256=SHA256, **known), tmp_path / name).read_bytes() == CONTENT
 
 
 def test_part_of_another_file_is_not_gone_on_with(server, tmp_path):
@@ -186,12 +191,10 @@ def test_part_of_another_file_is_not_gone_on_with(server, tmp_path):
     (tmp_path / "set.zip.part").write_bytes(b"x" * 1000)
     assert get(archive(server.url), tmp_path).read_bytes() == CONTENT
     assert server.asked == [None]
-    (tmp_path / "known").mkdir()
-    (tmp_path / "known/set.zip.part").write_bytes(b"x" * 1000)
-    assert get(archive(server.url, sha256=SHA256), tmp_path / "known").read_bytes() == CONTENT
-    (tmp_path / "long").mkdir()
-    (tmp_path / "long/set.zip.part").write_bytes(b"x" * (len(CONTENT) + 1))
-    assert get(archive(server.url, sha256=SHA256), tmp_path / "long").read_bytes() == CONTENT
+    for name, size in (("known", 1000), ("long", len(CONTENT) + 1)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "set.zip.part").write_bytes(b"x" * size)
+        assert get(archive(server.url, sha256=SHA256), tmp_path / name).read_bytes() == CONTENT
 
 
 def test_wrong_checksum(server, tmp_path):
@@ -202,37 +205,17 @@ def test_wrong_checksum(server, tmp_path):
     assert len(server.asked) == 1  # the same bytes would come again
 
 
-def test_wrong_size_is_seen_before_it_is_fetched(server, tmp_path):
-    with pytest.raises(DownloadError, match="has 786,449 bytes, expected 5"):
-        get(archive(server.url, size=5), tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_next_mirror_after_404(server, tmp_path):
-    server.answers = [404]
-    other = server.url + "?copy"
-    assert get(archive(server.url, other, sha256=SHA256), tmp_path).read_bytes() == CONTENT
-    assert len(server.asked) == 2
-
-
-def test_next_mirror_goes_on_with_the_part_of_the_first(server, tmp_path):
-    server.breaks_after = [100_000]
-    server.answers = []
-    first, second = server.url, server.url + "?copy"
-    assert get(archive(first, second, sha256=SHA256), tmp_path, attempts=1).read_bytes() == CONTENT
-    assert server.asked == [None, "bytes=100000-"]
-
-
-def test_busy_server_is_asked_again(server, tmp_path):
-    server.answers = [503, 429]
-    assert get(archive(server.url, sha256=SHA256), tmp_path).read_bytes() == CONTENT
-    assert len(server.asked) == 3
-
-
-def test_web_page_instead_of_the_file(server, tmp_path):
-    server.kind = "text/html; charset=utf-8"
-    with pytest.raises(DownloadError, match="answered with a web page instead of the file"):
-        get(archive(server.url), tmp_path)
+@pytest.mark.parametrize(
+    ("habits", "known", "message"),
+    [
+        ({}, {"size": 5}, "has 786,449 bytes, expected 5"),  # which is seen before it is fetched
+        ({"kind": "text/html; charset=utf-8"}, {}, "answered with a web page instead of the file"),
+    ],
+)
+def test_what_is_not_the_file_leaves_nothing(server, tmp_path, habits, known, message):
+    vars(server).update(deepcopy(habits))
+    with pytest.raises(DownloadError, match=message):
+        get(archive(server.url, **known), tmp_path)
     assert not list(tmp_path.iterdir())
 
 

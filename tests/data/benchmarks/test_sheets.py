@@ -1,4 +1,4 @@
-"""Every data sheet is complete, and its numbers are those of the paper and of the reference's split files."""
+"""Every data sheet is complete, and its numbers agree with the paper and the reference's split files."""
 
 import csv
 from collections import Counter

@@ -199,12 +199,11 @@ def test_a_file_that_is_written_over_changes_the_checksum(tmp_path):
 
 def test_twenty_thousand_files_are_listed_in_no_time(tmp_path):
     """DomainNet has thirty times as many, and is to take seconds."""
-    for d in range(4):
-        for c in range(10):
-            folder = tmp_path / f"d{d}/c{c}"
-            folder.mkdir(parents=True)
-            for i in range(500):
-                os.close(os.open(folder / f"{i:06d}.jpg", os.O_CREAT | os.O_WRONLY))
+    for d, c in np.ndindex(4, 10):
+        folder = tmp_path / f"d{d}/c{c}"
+        folder.mkdir(parents=True)
+        for i in range(500):
+            os.close(os.open(folder / f"{i:06d}.jpg", os.O_CREAT | os.O_WRONLY))
     start = time.process_time()
     assert len(scan(tmp_path).paths) == 20_000
     scanned = time.process_time() - start

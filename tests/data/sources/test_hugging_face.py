@@ -1,5 +1,3 @@
-"""Hugging Face data sets, created locally."""
-
 import shutil
 import sys
 from io import BytesIO

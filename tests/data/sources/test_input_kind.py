@@ -1,5 +1,3 @@
-"""The kind of a source, from headers alone."""
-
 import numpy as np
 import pandas as pd
 import pytest

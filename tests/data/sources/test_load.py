@@ -1,5 +1,3 @@
-"""Loading a benchmark by name or a file by path, and the errors when either is wrong."""
-
 from pathlib import Path
 
 import numpy as np

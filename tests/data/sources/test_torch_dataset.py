@@ -1,5 +1,3 @@
-"""Data sets of torch, read into memory."""
-
 import numpy as np
 import pytest
 import torch

@@ -1,5 +1,3 @@
-"""Notes about what a split lacks follow the split."""
-
 from dataclasses import replace
 
 import numpy as np

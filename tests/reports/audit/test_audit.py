@@ -304,7 +304,7 @@ def test_equal_files_and_images_that_look_alike(folder):
 
 
 class Elsewhere(ImageFiles):
-    """Images that are in no files of their own, as those of a Hugging Face data set."""
+    """Images without files of their own, as in a Hugging Face data set."""
 
     in_files = False
 
@@ -376,11 +376,19 @@ def test_advice_names_only_algorithms_that_exist(train):
 
 
 def test_advice_on_rare_pairs():
-    _, rare = audit(from_counts([[200, 0, 12], [3, 120, 0]])).advice
+    *_, rare = audit(from_counts([[200, 0, 12], [3, 120, 0]])).advice
     assert rare.startswith("Of 6 pairs, 2 have no training sample and 2 at most 20: expect")
     assert "transfer from the other domains" in rare
-    _, few = audit(from_counts([[200, 150, 12], [300, 120, 150]])).advice
+    *_, few = audit(from_counts([[200, 150, 12], [300, 120, 150]])).advice
     assert few.startswith("Of 6 pairs, 1 has at most 20 training samples: expect")
+
+
+def test_it_says_how_far_apart_the_two_questions_are():
+    """Of guesses of the most frequent class: 2 of 4 pairs, and 170 of 200 samples."""
+    apart, same = (" ".join(audit(from_counts(counts)).advice) for counts in ([[90, 10], [20, 80]], [[50, 50]] * 2))
+    assert "is right in 50.0 %; of samples as they come it is right in 85.0 %" in apart
+    assert "nearly the same question" in same and "nearly the same question" not in apart
+    assert "Two questions" not in " ".join(audit(from_counts([[5, 0], [0, 0]])).advice)
 
 
 def test_frozen_features_are_advised_for_few_images_only():

@@ -1,5 +1,3 @@
-"""What the audit says about groups: their sizes, and those that leak between splits."""
-
 import io
 import json
 from dataclasses import replace

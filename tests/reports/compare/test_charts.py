@@ -83,21 +83,43 @@ def test_curves_are_means_and_ranges_without_the_untrained_model(runs):
     assert traces.empty
 
 
-def points(separation, accuracy):
-    return pd.DataFrame({"method": "erm", "seed": 0, "separation": separation, "accuracy": accuracy})
+def points(separation, accuracy, of="erm"):
+    return pd.DataFrame({"of": of, "seed": 0, "separation": separation, "accuracy": accuracy})
+
+
+RISING = [50, 52, 55, 58, 70, 75, 80, 85, 92.5, 93]
+X = [4.0, 4.5, 5.0, 5.2, 6.0, 6.1, 6.5, 6.7, 7.0, 7.1]
 
 
 def test_the_title_claims_a_relation_only_if_its_interval_excludes_zero():
-    x = [4.0, 4.5, 6.0, 6.5, 7.0]
-    found = separation_chart("s", "photos", points(x, [50, 55, 70, 92.5, 93]), ["erm"]).title
-    assert "rises with" in found and f"{pd.Series(x).corr(pd.Series([50, 55, 70, 92.5, 93])):+.2f}" in found
-    assert "not clearly" in separation_chart("s", "photos", points(x, [70, 50, 60, 55, 72]), ["erm"]).title
+    found = separation_chart("s", "photos", points(X, RISING)).title
+    assert "over 10 models of erm, accuracy rises with" in found
+    assert f"r = {pd.Series(X).corr(pd.Series(RISING)):+.2f}" in found
+    assert "not clearly" in separation_chart("s", "photos", points(X, [70, 50] * 5)).title
+
+
+def test_models_of_different_features_are_not_correlated_with_each_other():
+    """Each method rises, but the one with the largest distances is the least accurate: over all, accuracy falls."""
+    other = points([x + 50 for x in X], [y - 40 for y in RISING], "frozen:blend")
+    both = pd.concat([points(X, RISING), other])
+    assert both["separation"].corr(both["accuracy"]) < 0
+    chart = separation_chart("s", "photos", both)
+    assert "over 10 models of erm, accuracy rises with" in chart.title and "falls" not in chart.title
+    assert "10 models of frozen:blend: r = +0." in chart.note
+    few = points([x + 50 for x in X[:9]], RISING[:9], "boda")  # too few, so not shown
+    alone = separation_chart("s", "photos", pd.concat([points(X, RISING), few]))
+    drawn = {row["of"] for rows in alone.drawing.to_dict()["datasets"].values() for row in rows}
+    assert drawn == {"erm"} and "boda" not in alone.note
+
+
+@pytest.mark.parametrize(("x", "y"), [([1] * 10, RISING), (X, [5] * 10), (X[:9], RISING[:9])])
+def test_a_correlation_needs_several_models_that_differ(x, y):
+    assert separation_chart("s", "photos", points(x, y)) is None
 
 
 @pytest.mark.parametrize(("x", "y"), [([1, 1, 1, 1, 1], [1, 2, 3, 4, 5]), ([1, 2, 3, 4, 5], [5] * 5), ([1, 2], [1, 2])])
-def test_a_correlation_needs_several_models_that_differ(x, y):
+def test_points_are_correlated_if_they_are_several_and_differ(x, y):
     assert correlation(pd.Series(x), pd.Series(y)) is None
-    assert "r =" not in separation_chart("s", "photos", points(x, y), ["erm"]).title
 
 
 def test_methods_are_ordered_by_how_close_the_domains_are(runs):

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +16,14 @@ from crosstail.reports.compare.race_page import (
     behind_chart,
     behind_table,
     board_table,
-    groups,
+    group_items,
     leaderboard,
     write_page,
 )
 from crosstail.reports.document import html
 from crosstail.sweeps.cost import MethodCost
-from crosstail.sweeps.race_result import FailedRun, RaceResult, Standing
-from crosstail.sweeps.recommendation import recommendation
+from crosstail.sweeps.race_result import FailedRun, RaceResult, Standing, StoppedMethod
+from crosstail.sweeps.recommendation import recommendation, winner
 
 EVIL = "<script>alert(1)</script>"
 
@@ -36,9 +37,10 @@ def standing(name: str, lead: tuple[float, float, float] | None, family: str = "
 
 def race(*board: Standing, dataset: str = "my photos/", seeds: int = 3, **others: Any) -> RaceResult:
     settings = {"dataset": dataset, "backbone": "efficientnet_lite0", "freeze": True, "steps": 300, "batch_size": 24}
+    settings |= {"validation_samples": 120, "pairs": (9, 12), "use": winner(board).method}
     settings |= {"trials": 5, "seeds": seeds, "samples": 240, "complete": True, "left_out": {}, "failed": []}
-    text = recommendation(board, 240)
-    settings["next"] = "crosstail fit 'my photos/'"
+    text = recommendation(board, 120)
+    settings |= {"next": "crosstail fit 'my photos/'", "next_text": "Train it for longer."}
     return RaceResult(**{"recommendation": text, "leaderboard": list(board), **settings, **others})
 
 
@@ -92,18 +94,19 @@ THREE = TWO[0], standing("coral", (0.01, -0.02, 0.04), "invariance", test=0.89),
 
 
 def test_tied_methods_are_one_row_and_worse_ones_a_row_each() -> None:
-    tied, worse = groups(THREE).items
-    assert tied.text == "2 tied: boda, coral" and "89.0 to 90.0" in tied.detail
+    first, tied, worse = group_items(THREE).items
+    assert first.text == "First: boda" and "test 90.0 %" in first.detail
+    assert tied.text == "1 tied: coral" and "test 89.0 %" in tied.detail and "+1.0 points" in tied.detail
     assert worse.text == "1 worse: erm" and "+3.0 points" in worse.detail
     rows = behind_table(board_table(THREE)).to_dict("records")
-    assert [row["method"] for row in rows] == ["2 tied", "erm"]
+    assert [row["method"] for row in rows] == ["first and 1 tied", "erm"]
     assert [rows[0][name] for name in ("first", "last", "lead_low", "lead_high")] == pytest.approx([0, 1, -2, 4])
     assert [rows[1][name] for name in ("lead", "lead_low", "lead_high")] == pytest.approx([3, 1, 5])
 
 
 def test_without_a_worse_method_there_is_no_chart(tmp_path: Path) -> None:
     text = page_of(tmp_path, race(*THREE[:2]))
-    assert "data-chart=" not in text and "2 tied, 0 worse" in text
+    assert "data-chart=" not in text and "1 tied with boda, 0 worse</h2>" in text
     assert page_of(tmp_path, race(*THREE)).count("data-chart=") == 1
 
 
@@ -111,9 +114,9 @@ def test_the_page_has_the_answer_first_and_every_metric(tmp_path: Path) -> None:
     failed = [FailedRun("irm", "trial 2", "became nan")]
     text = page_of(tmp_path, race(*TWO, left_out={"coral": "coral needs two domains"}, failed=failed))
     assert "<h1>Which method for my photos?</h1>" in text
-    assert text.index("boda is best on validation") < text.index("<h2")
+    assert text.index("Use boda: it is best on validation") < text.index("<h2")
     headings = re.findall("<h2[^>]*>(.*?)</h2>", text)
-    assert headings[0] == "boda first, 1 worse" and headings[1:] == ["Left out", "Method", "Next steps"]
+    assert headings[0] == "0 tied with boda, 1 worse" and headings[1:] == ["Left out", "Method", "Next steps"]
     for row in leaderboard(TWO).rows:
         assert "".join(f"<td>{cell}</td>" for cell in row) in text
     assert all(f">{cell}</td>" in text for cell in ("irm", "trial 2", "became nan")) and "coral needs two" in text
@@ -133,3 +136,40 @@ def test_names_are_shown_as_text(tmp_path: Path) -> None:
     charts = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', text)
     drawn = {r["method"] for rows in json.loads(charts[0])["datasets"].values() for r in rows if "method" in r}
     assert drawn == {"<!--<script>"}
+
+
+def test_the_counts_of_cards_and_headings_are_the_same_and_name_what_is_the_same(tmp_path: Path) -> None:
+    twin = standing("focal", (0.0, -0.01, 0.01))
+    twin = replace(twin, lead=replace(twin.lead, same=True))
+    text = page_of(tmp_path, race(*THREE, twin))
+    assert "1 tied with boda, 1 the same, 1 worse</h2>" in text
+    cards = dict(re.findall('<span class="label">([^<]*)</span><strong>([^<]*)</strong>', text))
+    assert cards == {
+        "use": "boda",
+        "first on validation": "boda",
+        "tied with the first": "1",
+        "the same as the first": "1",
+        "worse": "1",
+    }
+    assert "1 the same: focal" in text and "1 tied: coral" in text
+
+
+def test_text_cards_next_steps_and_the_link_name_one_winner(tmp_path: Path) -> None:
+    cheap = standing("frozen:blend", (0.001, -0.01, 0.02), "ours", cost=MethodCost(0.0, 1, True, 0))
+    text = page_of(tmp_path, race(standing("resample", None), cheap))
+    assert text.index("Use frozen:blend: it is the cheapest") < text.index("<h2")
+    assert '<span class="label">use</span><strong>frozen:blend</strong>' in text
+    assert f"{tmp_path}/best is the run of frozen:blend in this race" in text
+
+
+def test_why_validation_and_test_differ_is_said(tmp_path: Path) -> None:
+    said = "they are from 120 samples of 9 pairs, the test figures from 240 samples of 12 pairs"
+    assert said in page_of(tmp_path, race(*TWO))
+
+
+def test_many_stopped_methods_are_one_line_until_it_is_opened(tmp_path: Path) -> None:
+    stopped = [StoppedMethod(f"m{i}", 1, 0.5) for i in range(51)]
+    text = page_of(tmp_path, race(*TWO, stopped=stopped))
+    details = re.search('<details class="more"><summary>(.*?)</summary>(.*?)</details>', text, re.DOTALL)
+    assert "51 methods stopped early, on validation<" in details[1]
+    assert all(f">m{i}</td>" in details[2] for i in range(51)) and text.count(">m7</td>") == 1

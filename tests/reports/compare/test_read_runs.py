@@ -1,5 +1,3 @@
-"""Runs are found wherever they are, and only finished ones count."""
-
 import json
 import shutil
 from dataclasses import replace

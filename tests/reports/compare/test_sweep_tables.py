@@ -1,5 +1,3 @@
-"""A sweep in the terminal."""
-
 from types import SimpleNamespace
 
 from crosstail.reports.compare.sweep_tables import selection_notes, selection_table, status_table

@@ -1,5 +1,3 @@
-"""Two runs pair by pair, against hand-made ones."""
-
 import json
 
 import numpy as np
@@ -10,7 +8,7 @@ from crosstail.metrics._methods import holm
 from crosstail.reports.compare.two_runs import compare
 from crosstail.reports.compare.two_runs_page import page, summary
 from crosstail.reports.document import html
-from crosstail.reports.document.model import Cards, Chart, Table
+from crosstail.reports.document.model import Cards, Chart, Table, Text
 from crosstail.storage import write_json
 from crosstail.training.folder import RunFolder
 
@@ -59,11 +57,24 @@ def test_the_page_and_the_terminal_name_both_and_what_differs(two):
     assert table.rows[0][0] == "d0 / c1" and table.emphasised == {(0, len(table.header) - 1)}
 
 
+def test_pairs_without_a_difference_are_counted_and_left_out(two, make_run):
+    found = compare(*two)
+    for blocks in (page(found).blocks, summary(found)):
+        table = [block for block in blocks if isinstance(block, Table)][-1]
+        assert [row[0] for row in table.rows] == ["d0 / c1", "d0 / c0"]
+        assert "1 pair without a difference is left out." in table.note
+    same = compare(*(make_run(name, [[38, 36], [30, 0]], totals=TOTALS, algorithm=name) for name in ("erm", "boda")))
+    assert not any(isinstance(block, Chart) for block in page(same).blocks)
+    assert len([block for block in page(same).blocks if isinstance(block, Table)]) == 1  # the metrics
+    said = " ".join(block.text for block in summary(same) if isinstance(block, Text))
+    assert "have the same accuracy on each of the 3 pairs" in said
+
+
 def test_runs_of_one_method_are_told_apart_by_their_folders(make_run):
     runs = [make_run(f"s{seed}", [[10, 6], [4, 0]], seed=seed) for seed in (0, 1)]
     found = compare(*runs)
     assert found.names == tuple(map(str, runs)) and found.metrics[0].difference == 0
-    assert "same answers" in page(found).blocks[0].text and "any single pair" in html.render(page(found))
+    assert "same answers" in page(found).blocks[0].text and "on each of the 4 pairs" in html.render(page(found))
 
 
 def test_folds_are_pooled(make_run, tmp_path):

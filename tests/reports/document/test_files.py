@@ -1,5 +1,3 @@
-"""Charts and tables as files of their own."""
-
 import shutil
 import subprocess
 

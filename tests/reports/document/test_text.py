@@ -1,5 +1,3 @@
-"""Documents as Markdown and in the terminal."""
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -143,5 +143,5 @@ def test_vectors_have_numbers(finished):
 def test_a_run_without_failures_has_no_such_part(finished):
     assert blocks(finished([[10, 10], [10, 10]])) == []
     run = finished([[10, 9], [10, 10]])
-    right = replace(run.test, predicted=run.test.y)  # not those of the result
+    right = replace(run.test, predicted=run.test.y)  # not what the result says
     assert blocks(run.knowing(test=right)) == []

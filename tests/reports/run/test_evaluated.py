@@ -1,5 +1,3 @@
-"""A model on new data beside its own test set, against hand-made hits."""
-
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -49,7 +47,11 @@ def test_the_verdict_compares_the_same_classes(make_result, found):
     own = make_result([[95, 0], [95, 0]], totals=[[100, 100], [100, 100]])
     blocks = document(own, found).blocks
     (lead,) = [block.text for block in blocks if isinstance(block, Text) and block.lead]
-    assert "60 samples of 2 domains, 50.0 %" in lead and "95.0 %" in lead and "clearly lower" in lead
+    assert (
+        "60 samples of 2 domains, with every pair weighted equally, 50.0 %" in lead
+        and "95.0 %" in lead
+        and "clearly lower" in lead
+    )
     assert "clinic / c0 with 0 of 30 right" in lead
     (cards,) = [block.cards for block in blocks if isinstance(block, Cards)]
     assert {card.label: card.value for card in cards}["Difference"] == "-45.0 points"

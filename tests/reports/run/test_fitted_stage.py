@@ -1,5 +1,3 @@
-"""The page and the card of a run whose second stage has no steps."""
-
 import pytest
 
 from crosstail.reports.document.model import Chart, Text

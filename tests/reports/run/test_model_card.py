@@ -99,7 +99,7 @@ def test_limits_name_what_is_weak_untested_or_untrained(finished):
     named = [
         "d0, d1 only",
         "1 of 4 pairs has no test samples",
-        "Below 50 %: 1 of 3 tested pairs, d0 / c1.",
+        "Below 50 %: 1 of 3 tested pairs, d0 / c1 (1 of 4 right, 95 % interval 4.6 to 69.9).",
         "1 pair had no training samples: d1 / c1.",
         "6 test samples",
         "seed 7",

@@ -1,12 +1,14 @@
 """What the page of a run says first, and what it advises, against hand-made results."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from crosstail.reports.document.model import Cards, Code, Items, Text
+from crosstail.reports.run.critical import critical_blocks, critical_summary
 from crosstail.reports.run.tested import Tested as Shown
 from crosstail.reports.run.verdict import next_steps, tone, usable
 
@@ -43,7 +45,32 @@ def test_the_answer_names_pairs_that_are_clearly_worse(make_result):
 
 def test_one_wrong_answer_of_two_is_no_clear_failure(make_result):
     text, _ = first([make_result([[95, 96], [94, 1]], totals=TOTALS)])
-    assert "No pair is clearly worse" in text and "d1 / c1 with 1 of 2 right" in text
+    assert "No pair is lower than the average by more than chance explains" in text
+    assert "The lowest: d1 / c1 has 1 of 2 right (95 % interval 9.5 to 90.5)" in text
+
+
+def test_what_is_low_is_said_where_the_average_is_no_better(make_result):
+    """A third is found in every pair: none is worse than the average, and all are bad."""
+    text, _ = first([make_result([[33, 33], [33, 23]], totals=[[100, 100], [100, 68]])])
+    assert "No pair is lower than the average" in text and "Guessing among the 2 classes would be better in 4" in text
+    assert "Fewer than half of the answers are right in 4 pairs (in 4, the whole interval says so)" in text
+    assert "d0 / c0 has 33 of 100 right (95 % interval 24.6 to 42.7)" in text
+    guessed, _ = first([make_result([[90, 90], [90, 10]], totals=[[100, 100], [100, 100]])])
+    assert "Guessing among the 2 classes would be better in 1 pair." in guessed
+
+
+def test_what_must_not_be_missed_comes_first(make_result):
+    """The recall of the class in every domain that has test samples of it."""
+    result = make_result([[90, 30], [80, 0]], totals=[[100, 60], [100, 0]], known=[[90, 45], [80, 0]])
+    tested = Shown.of_results([msgspec.structs.replace(result, critical=["c1"])])
+    heading, table = critical_blocks(tested)
+    assert heading.text == "What must not be missed: c1"
+    assert table.header == ["site", "found", "recall, %", "95 % interval", "domain known, %"]
+    assert table.rows == [["d0", "30 of 60", "50.0", "37.7 to 62.3", "75.0"]]
+    both = critical_summary(replace(tested, critical=["c1", "c0"]))
+    assert [row[0] for row in both.rows] == ["c1, d0", "c0, d0", "c0, d1"]
+    assert "no test samples of c9" in critical_summary(replace(tested, critical=["c9"])).note
+    assert list(critical_blocks(Shown.of_results([result]))) == []
 
 
 def test_what_is_not_known_is_said(make_result):
@@ -81,6 +108,28 @@ def test_the_advice_names_pairs_and_complete_commands(make_result):
         ["crosstail", "race", *same, "--out", "run-race"],
         ["crosstail", "fit", same[0], *method, *same[1:], "--refit", "--out", "run-final"],
     ]
+
+
+def test_where_most_pairs_have_few_test_samples_the_advice_is_to_cross_validate(make_result):
+    few = [[100, 9], [4, 2]]
+    result = make_result([[95, 8], [4, 1]], totals=few, dataset="my data.csv")
+    assert "Collect test samples" not in advice(result)
+    text = " ".join(block.text for block in steps(result) if isinstance(block, Text))
+    assert "3 of 4 pairs have fewer than 10 test samples. Cross-validation tests every sample once" in text
+    refits = [words for words in commands(result) if "--refit" in words]
+    assert len(refits) == 1 and refits[0][-5:] == ["--folds", "5", "--refit", "--out", "run-final"]
+    assert commands(result)[0] == refits[0]
+    for other in ({"folds": 5, "fold": 1}, {"protocol": "dg", "unseen": "d1"}, {"stop_at": (9,)}):
+        assert "Collect test samples" in advice(make_result([[95, 8], [4, 1]], totals=few, **other))
+    half = make_result([[95, 80], [4, 1]], totals=[[100, 90], [4, 2]], dataset="my data.csv")
+    assert "d1 / c1 (2)" in advice(half) and not any("--folds" in words for words in commands(half))
+
+
+@pytest.mark.parametrize(("installed", "file"), [(True, "run.onnx"), (False, "run.pt2")])
+def test_a_model_is_exported_in_a_format_that_this_installation_writes(make_result, monkeypatch, installed, file):
+    monkeypatch.setattr("crosstail.prediction.export.has_onnx", lambda: installed)
+    (words,) = [words for words in commands(make_result(WEAK, totals=TOTALS)) if words[1] == "export"]
+    assert words[-1] == file and ("--format" in words) == (not installed)
 
 
 def test_a_group_that_leaks_comes_first_and_is_in_every_command_that_trains(make_result):

@@ -22,12 +22,7 @@ class DomainBatch:
         return len(self.y)
 
     def by_domain(self, values: Tensor) -> Tensor:
-        """Group one value per sample (B, …) by the K domains of this batch, in their order: (K, B / K, …).
-
-        >>> batch = DomainBatch(torch.zeros(4, 2), torch.zeros(4), torch.tensor([0, 0, 2, 2]))
-        >>> batch.by_domain(torch.arange(4)).tolist()
-        [[0, 1], [2, 3]]
-        """
+        """One value per sample (B, …), grouped by the K domains of this batch in their order: (K, B / K, …)."""
         groups = len(torch.unique_consecutive(self.domain))
         return values.reshape(groups, len(self) // groups, *values.shape[1:])
 

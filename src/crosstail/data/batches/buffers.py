@@ -10,10 +10,7 @@ Floats = NDArray[np.float32]
 
 
 class BufferPool:
-    """Float arrays of one shape, each reused after everything that refers to it has been garbage-collected.
-
-    A batch of 96 photos takes 58 MB: allocating and freeing that takes as long as cropping the photos.
-    """
+    """Float arrays of one shape, reused once nothing refers to them: allocating 58 MB takes as long as cropping it."""
 
     def __init__(self, keep: int) -> None:
         self._free: deque[Floats] = deque(maxlen=keep)

@@ -23,22 +23,12 @@ _PIECE = 8  # images of a batch that one thread decodes: few enough that all thr
 
 
 class DomainBatches:
-    """Batches of `batch_size` samples from each non-empty domain, in the order of the domains.
+    """Batches of `batch_size` samples from each non-empty domain, in the order of the domains, with no state to save.
 
     Each domain is reshuffled after every pass over its samples, independently of the others. With `class_balanced`,
     a domain cycles through its classes instead, in a new random order each time, and each class through its samples.
-    `share=(i, n)` gives process i of n its part of every domain's samples in the same batches. There is no state to
-    save: samples and augmentation depend on the step alone. Of embeddings with several views, each sample of a batch
-    shows one at random.
-
-    >>> x, y = np.zeros((6, 2), np.float32), np.array([0, 0, 1, 0, 1, 1])
-    >>> split = np.array(["train"] * 6)
-    >>> dataset = DomainDataset("tiny", x, y, np.array([0, 0, 0, 0, 1, 1]), split, ("a", "b"), ("p", "q"))
-    >>> batches = DomainBatches(dataset, batch_size=4)
-    >>> sorted(batches.batch_rows(0).tolist())
-    [0, 1, 2, 3, 4, 4, 5, 5]
-    >>> batches.at(7).domain.tolist()
-    [0, 0, 0, 0, 1, 1, 1, 1]
+    `share=(i, n)` gives process i of n its part of every domain's samples in the same batches. Of embeddings with
+    several views, each sample of a batch shows one at random.
     """
 
     def __init__(
@@ -97,10 +87,7 @@ class DomainBatches:
         return next(self.stream(step, step + 1))
 
     def stream(self, start: int, stop: int) -> Iterator[DomainBatch]:
-        """The batches `at(start)` to `at(stop - 1)`, prepared ahead on other threads.
-
-        An error in a thread is raised here; closing the stream ends the threads.
-        """
+        """The batches `at(start)` to `at(stop - 1)`, prepared ahead on other threads, whose errors are raised here."""
         if not self._uses_threads:
             yield from map(self.at, range(start, stop))
             return

@@ -26,8 +26,7 @@ def check_folder(
 ) -> CheckResult:
     """Compare the folders and images below a root with the data sheet.
 
-    `decode` reads every image, `duplicates` compares images of equal size byte by byte; without both, only names and
-    counts are checked. Duplicates are notes, not problems: the published sets have some.
+    `decode` reads every image, `duplicates` compares their content. Duplicates are notes: the published sets have some.
     """
     result = CheckResult(sheet.name, str(root))
     if not root.is_dir():

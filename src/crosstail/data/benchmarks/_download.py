@@ -37,11 +37,7 @@ def download(
     timeout: float = 30,
     pause: float = 2,
 ) -> Path:
-    """Download a file into a folder and verify it, continuing an unfinished download (`.part`).
-
-    The mirrors are tried in turn, each up to `attempts` times with exponential backoff; a broken connection is resumed
-    where it broke. An existing file is verified, not downloaded.
-    """
+    """Download a file and verify it: each mirror in turn, up to `attempts` times, resuming an unfinished `.part`."""
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / archive.file
     if target.is_file():

@@ -89,13 +89,8 @@ def listed(sheet: DataSheet, *folders: Path) -> set[Place] | None:
     }
 
 
-def find_split_file(sheet: DataSheet, *folders: Path, given: Path | str | None = None) -> Path | None:
-    """The split file: the given one, or one in these folders named like the paper's or like the benchmark."""
-    if given is not None:
-        path = Path(given).expanduser()
-        if not path.is_file():
-            raise FileNotFoundError(f"{path}: there is no such split file")
-        return path
+def find_split_file(sheet: DataSheet, *folders: Path) -> Path | None:
+    """The split file in these folders, named like the paper's or like the benchmark."""
     names = [name for name in (sheet.split_file, f"{sheet.name}.csv") if name]
     return next((found for name in names if (found := _first(folders, name))), None)
 

@@ -24,10 +24,7 @@ def sheet_of(source: str) -> DataSheet | None:
 
 
 def shot_thresholds(source: AnyPath) -> tuple[int, int]:
-    """Many-shot pairs have more samples than the first number, few-shot pairs at most the second.
-
-    A benchmark's are on its data sheet; the default is the paper's.
-    """
+    """Many-shot pairs have more samples than the first number, few-shot ones at most the second."""
     sheet = sheet_of(str(source))
     return (sheet.many, sheet.few) if sheet else (100, 20)
 
@@ -44,20 +41,15 @@ def load_benchmark(source: str, seed: int = 0) -> DomainDataset:
     return cast(DomainDataset, module.load(root or None, seed=seed) if takes_root else module.load(seed=seed))
 
 
-def load_images(
-    sheet: DataSheet, root: Path | str | None = None, *, seed: int = 0, split_file: Path | str | None = None
-) -> DomainDataset:
-    """Load the images of a sheet below a root, split by the paper's split file or, without one, in the same way.
-
-    Images that the sheet's lists or the split file do not name are left out.
-    """
+def load_images(sheet: DataSheet, root: Path | str | None = None, *, seed: int = 0) -> DomainDataset:
+    """The images that lists and split file of a sheet name, split by the latter or else as in the paper."""
     folder = folders.existing_root(sheet, root)
     base = folders.locate(sheet, folder)
     files = folders.image_files(sheet, folder, base)
     if missing := set(range(len(sheet.domains))) - {d for d, _, _ in files}:
         how = f"`crosstail data {sheet.name} --root {folder} --check` shows what is wrong"
         raise ValueError(f"{folder}: has no images of the domain {sheet.domains[min(missing)]!r}; {how}")
-    path = folders.find_split_file(sheet, folder, base, given=split_file)
+    path = folders.find_split_file(sheet, folder, base)
     splits = folders.read_split_file(sheet, path) if path else {}
     if absent := splits.keys() - files.keys():
         first = folders.place_name(sheet, min(absent))

@@ -20,10 +20,7 @@ load = partial(load_images, SHEET)
 
 
 def prepare(root: Path) -> int:
-    """Link the images of the four locations and ten classes into folders, and return their number.
-
-    Links need no space; without support for links, the images are copied. A second call changes nothing.
-    """
+    """Link, or else copy, the images of the four locations and ten classes into folders, and return their number."""
     found = next((files for files in (sorted(root.glob(pattern)) for pattern in LABELS) if files), [])
     if not found:
         raise FileNotFoundError(f"{root}: has no labels, expected {' or '.join(LABELS)}")

@@ -35,10 +35,7 @@ _SIDEWAYS = range(5, 9)  # orientations that swap width and height
 
 
 class BrokenImage(ValueError):
-    """An image that is missing or cannot be decoded: its path and the problem.
-
-    I/O errors and a lack of memory are not problems of the image, and are raised as what they are.
-    """
+    """An image that is missing or cannot be decoded, for a reason of its own: I/O errors are raised unchanged."""
 
     def __init__(self, path: str, problem: str) -> None:
         super().__init__(path, problem)
@@ -201,10 +198,7 @@ def base_size(resolution: int) -> int:
 
 
 def evaluation_view(pixels: Pixels, resolution: int) -> Pixels:
-    """The view that a model is evaluated on: the central square of 7/8 of the shorter side, resized.
-
-    This is the ImageNet convention (shorter side to 256, centre crop of 224) in one step.
-    """
+    """The view that models are evaluated on: the central square of 7/8 of the shorter side, resized."""
     # Differs from the paper: its reference code squeezes the whole image into the square.
     side = max(1, round(min(pixels.shape[:2]) * 7 / 8))
     return resize(_centre(pixels, side, side), resolution)

@@ -1,8 +1,7 @@
-"""Decoded images on disk, so that each image is decoded once across epochs and runs.
+"""Decoded images on disk, so that each image is decoded once across epochs, runs and processes.
 
-There are two files: `pixels` only grows; `table` has one record per image, which locates its pixels. A record is
-written after its pixels and holds their checksum, so that after a kill or a power cut incomplete images are decoded
-again. Several processes can share the files: appends are atomic and records are independent.
+`pixels` only grows; `table` has a record per image, written after its pixels and with their checksum, so that after a
+kill or a power cut incomplete images are decoded again.
 """
 
 import mmap

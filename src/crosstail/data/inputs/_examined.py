@@ -37,15 +37,12 @@ class Examined:
 
     content: NDArray[np.int64]  # (N,)
     looks: Sequence[Look] = ()
-    errors: Mapping[int, Exception] = field(default_factory=dict)
-    """Why a row cannot be read or, as far as it was tried, decoded."""
-    unread: frozenset[int] = frozenset()
-    """The rows among them that could not be read at all."""
+    errors: Mapping[int, Exception] = field(default_factory=dict)  # why a row cannot be read or, if tried, decoded
+    unread: frozenset[int] = frozenset()  # rows among them that could not be read at all
 
     @property
     def hashes(self) -> NDArray[np.int64]:
-        """One number per sample (N,), of the bytes of its file or of its values; it raises the error of the first
-        that cannot be read."""
+        """One number per sample (N,), of its bytes; raises the error of the first that cannot be read."""
         for row in sorted(self.unread):
             raise self.errors[row]
         return self.content

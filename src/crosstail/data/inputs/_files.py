@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from crosstail.cache import cache_folder, write_atomically
 from crosstail.data.images.decode import BrokenImage, header, read_image
-from crosstail.data.images.file_table import ReadFile
-from crosstail.data.images.files import ImageFiles
+from crosstail.data.images.files import ImageFiles, ReadFile
 from crosstail.data.inputs._examined import CONTENT, DECODED, PIXELS, Examined, Look, are_blank, thumbnail
 from crosstail.data.inputs._hashes import digest
 from crosstail.machine import cores

@@ -1,8 +1,4 @@
-"""A number for a sample's content, by which it is found again under another name or in another data set.
-
-64 bits: among half a million samples on either side, two that differ have the same number once in 10⁸ comparisons of
-data sets.
-"""
+"""A number for a sample's content: of half a million samples, two that differ have the same once in 10⁸ data sets."""
 
 import hashlib
 from typing import Any
@@ -14,11 +10,7 @@ _ROWS = 1024  # read at a time
 
 
 def hashes_of_rows(x: NDArray[Any]) -> NDArray[np.int64]:
-    """One number per row (N,).
-
-    >>> hashes_of_rows(np.array([[1.0], [2.0], [1.0]])).tolist().count(hashes_of_rows(np.array([[1.0]]))[0])
-    2
-    """
+    """One number per row (N,)."""
     kind = np.float32 if x.dtype.kind == "f" else x.dtype
     parts = (np.asarray(x[i : i + _ROWS], kind) for i in range(0, len(x), _ROWS))
     return np.frombuffer(b"".join(digest(row.tobytes()) for rows in parts for row in rows), "<i8")

@@ -30,66 +30,42 @@ def _example(generator: np.random.Generator, shape: Shape) -> Array:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class InputKind:
-    """What depends on the kind of inputs `x`, N samples; the defaults are for an array (N, ...) of numbers.
+    """What depends on the kind of inputs `x`, N samples, by which it is found; the defaults are for arrays (N, ...)."""
 
-    A kind keeps nothing: it is found by `x` itself (see `kind_of`).
-    """
-
-    holds: Callable[[Any], bool]
-    """Whether x is of this kind; also asked of an array without content that has only the shape and type of x."""
-    expects: str = ""
-    """Type and shape in the error for an array that no kind holds, such as "float embeddings (N, F)"."""
+    holds: Callable[[Any], bool]  # also asked of an array without content that has only the shape and type of x
+    expects: str = ""  # type and shape in the error for an array that no kind holds: "float embeddings (N, F)"
     noun: str = "sample"
-    backbone: str = "mlp"
-    """The default; inputs whose default is pretrained are embedded once by default."""
-    rank: int = 1
-    """Number of dimensions of one sample as a backbone takes it, by which a stored model finds its kind."""
-    light: bool = False
-    """Whether a step takes only about a millisecond: torch then uses one thread, and features are not kept."""
+    backbone: str = "mlp"  # the default; inputs whose default is pretrained are embedded once by default
+    rank: int = 1  # number of dimensions of one sample as a backbone takes it, by which a stored model finds its kind
+    light: bool = False  # whether a step takes about a millisecond: one thread, and features are not kept
 
-    check: Callable[[Path, Array], Array] = lambda path, x: x
-    """The array of a file, as it is used; raises ValueError for values that cannot be trained on."""
+    check: Callable[[Path, Array], Array] = lambda path, x: x  # of a file; ValueError for what cannot be trained on
     shape: Callable[[Any], Shape] = lambda x: x.shape[1:]
-    tensor: Callable[[Array], Tensor] = lambda x: torch.tensor(x, dtype=torch.float32)
-    """The input of a backbone, of some rows."""
-    scaled: Callable[[Tensor], Tensor] = lambda x: x
-    """The same in torch, for a model that is exported."""
-    example: Callable[[np.random.Generator, Shape], Array] = _example
-    """Random rows of some shape (N, ...), as a backbone takes them."""
+    tensor: Callable[[Array], Tensor] = lambda x: torch.tensor(x, dtype=torch.float32)  # some rows for a backbone
+    scaled: Callable[[Tensor], Tensor] = lambda x: x  # the same in torch, for a model that is exported
+    example: Callable[[np.random.Generator, Shape], Array] = _example  # random rows of some shape (N, ...)
     described: Callable[[Shape], str] = lambda shape: f"samples of shape {' × '.join(map(str, shape))}"
-    prepared: Callable[[Shape], str] = lambda shape: "As in the training data; nothing is scaled."
-    """How the user of an exported model prepares a sample."""
+    prepared: Callable[[Shape], str] = lambda shape: (
+        "As in the training data; nothing is scaled."
+    )  # for an exported one
     take: Callable[[Any, Any], Any] = lambda x, rows: x[rows]
-    views: Callable[[Any], int] = lambda x: 0
-    """Number of views of each sample, in the second dimension of x; 0 if it has none."""
+    views: Callable[[Any], int] = lambda x: 0  # of each sample, in the second dimension of x; 0 if it has none
 
-    names: Callable[[Any, Any], list[str]] | None = None
-    """What users know some rows by; None if that is only their number."""
-    root: Callable[[Any], Path | None] = lambda x: None
-    """The folder to which the names are relative; None unless each sample has a file of its own."""
-    open: Callable[[Path, Sequence[str]], Any] | None = None
-    """The samples in files, by folder and names; None if they are in one array."""
-    parts: Callable[[Any], Iterator[Any]] = _parts
-    """What the checksum of a data set covers."""
-    stored: Callable[[Any], Shape] = lambda x: x.shape
-    """The shape (N, ...) that it covers: of the data as stored, not as decoded for a backbone."""
-    fingerprint: Callable[[Any], str] | None = None
-    """What changes with any content, if that is found sooner than a hash of the content itself."""
+    names: Callable[[Any, Any], list[str]] | None = None  # what users know some rows by, if not only their number
+    root: Callable[[Any], Path | None] = lambda x: None  # folder of the names, if each sample has a file of its own
+    open: Callable[[Path, Sequence[str]], Any] | None = None  # samples in files, by folder and names
+    parts: Callable[[Any], Iterator[Any]] = _parts  # what the checksum of a data set covers
+    stored: Callable[[Any], Shape] = lambda x: x.shape  # the shape (N, ...) that it covers, of the data as stored
+    fingerprint: Callable[[Any], str] | None = None  # changes with any content, and is found sooner than a hash of it
     examined: Callable[[Any, int, Progress | None], Examined] = lambda x, *_: Examined(hashes_of_rows(x))
-    """What `examine` finds out, in some detail."""
 
-    pixels: Callable[..., NDArray[np.uint8]] | None = None
-    """Pixels (H, W, 3) of row i, from its content if that has been read, for any view of it; None: no picture."""
-    view: Callable[[Any, NDArray[np.uint8]], NDArray[np.uint8]] = lambda x, pixels: pixels
-    """The plain view (S, S, 3) of such pixels."""
+    pixels: Callable[..., NDArray[np.uint8]] | None = None  # (H, W, 3) of row i, from its content if that was read
+    view: Callable[[Any, NDArray[np.uint8]], NDArray[np.uint8]] = lambda x, pixels: pixels  # the plain view (S, S, 3)
     content: Callable[[Any, int], bytes] = lambda x, row: x[row].tobytes()
-    decodes: bool = False
-    """Whether indexing decodes: batches are then prepared ahead, and pixels are worth keeping (`cached`)."""
+    decodes: bool = False  # whether indexing decodes: batches are made ahead, and pixels worth keeping (`cached`)
     cached: Callable[[Any], Any] = lambda x: x
-    resized: Callable[[Any, int], Any] | None = None
-    """The same samples at another resolution."""
-    augments: bool = False
-    """Whether they are augmented by default in training a whole network."""
+    resized: Callable[[Any, int], Any] | None = None  # the same samples at another resolution
+    augments: bool = False  # whether they are augmented by default in training a whole network
 
     @property
     def picture(self) -> bool:

@@ -18,37 +18,18 @@ S = TypeVar("S", bound="DataSpec")
 class Protocol:
     """What a file in this package declares as PROTOCOL; the first line of its docstring is the help."""
 
-    parts: "Callable[[Any, DomainDataset], list[Any]]"
-    """The specs that a spec without `unseen` and `fold` stands for, each with one of them, or the spec itself."""
-
-    split: "Callable[[DomainDataset, Any], DomainDataset]"
-    """The samples of one part: train, val, test, or in none of them."""
-
-    folds: bool = False
-    """Whether --folds divides the data."""
-
-    unseen_domains: bool = False
-    """Whether each run is tested on a domain that it was not trained on; then there are no shots."""
-
-    seeded: bool = False
-    """Whether the split depends on the run's seed, too; then every seed of a sweep has a search of its own."""
-
-    selects_on: str = "pair_average"
-    """The validation metric that evaluations, trials and methods are selected on by default."""
-
-    spread: Literal["sd", "se"] = "sd"
-    """What follows ± in tables over seeds: the standard deviation, or the standard error of the mean."""
-
-    last_of_ties: bool = False
-    """Which of several trials that are equal on validation is selected: the last instead of the first."""
+    parts: "Callable[[Any, DomainDataset], list[Any]]"  # what a spec without `unseen` and `fold` stands for
+    split: "Callable[[DomainDataset, Any], DomainDataset]"  # the samples of one part: train, val, test, or in none
+    folds: bool = False  # whether --folds divides the data
+    unseen_domains: bool = False  # whether each run is tested on a domain that it was not trained on: without shots
+    seeded: bool = False  # whether the split depends on the run's seed, too, so that each has a search of its own
+    selects_on: str = "pair_average"  # the validation metric that evaluations, trials and methods are selected on
+    spread: Literal["sd", "se"] = "sd"  # what follows ± over seeds: standard deviation, or standard error of the mean
+    last_of_ties: bool = False  # which of several trials that are equal on validation is selected, instead of the first
 
 
 def find(name: str) -> Protocol:
-    """A protocol by its name, whatever its case.
-
-    >>> find("dg").unseen_domains
-    True
-    """
+    """A protocol by its name, whatever its case."""
     return cast(Protocol, discovery.find(PACKAGE, name, "protocol").PROTOCOL)
 
 
@@ -81,10 +62,7 @@ def split(dataset: "DomainDataset", spec: "DataSpec") -> "DomainDataset":
 
 
 def profiles(spec: "DataSpec") -> Sequence[str] | None:
-    """The label profiles of a spec: the ones it names, or the ones that give a benchmark its long tails.
-
-    A protocol with unseen domains uses only profiles that are named, as in DomainBed.
-    """
+    """The label profiles that a spec names, or of its benchmark, except if domains are unseen, as in DomainBed."""
     from crosstail.data.benchmarks._load import sheet_of
 
     sheet = sheet_of(spec.dataset) if spec.labels is None and not spec.unseen_domains else None

@@ -21,29 +21,14 @@ Columns = Mapping[str, str] | None  # our names of columns → those in a file
 class Source:
     """What a file in this package declares as SOURCE; the first line of its docstring says what it is."""
 
-    claims: Callable[[Any], bool]
-    """Whether a string, a path or an object is one of these; cheap, because all of them are asked."""
-
-    load: "Callable[..., DomainDataset]"
-    """Load what it claims, with the keywords `columns`, `root` and `SourceOptions`."""
-
-    kind: "Callable[[str, Columns], InputKind]" = lambda source, columns: image_files()
-    """The kind of input in it, from a header alone."""
-
-    domains: Callable[[str, Columns], int | None] = lambda source, columns: None
-    """The number of domains with training samples, from names alone, if it can be told."""
-
-    as_inputs: Callable[[str, Columns], list[str]] = lambda source, columns: []
-    """The arguments with which `predict` reads the same samples, if it can."""
-
-    help: str = ""
-    """How messages name it, such as "an .npz file"."""
-
-    on_disk: bool = True
-    """Whether it is a file or folder, which must exist."""
-
-    order: int = 0
-    """Which of several that claim the same is asked first: the one with the smallest number."""
+    claims: Callable[[Any], bool]  # whether a string, path or object is one of these; cheap, as all of them are asked
+    load: "Callable[..., DomainDataset]"  # with the keywords `columns`, `root` and `SourceOptions`
+    kind: "Callable[[str, Columns], InputKind]" = lambda source, columns: image_files()  # from a header alone
+    domains: Callable[[str, Columns], int | None] = lambda source, columns: None  # with training samples, from names
+    as_inputs: Callable[[str, Columns], list[str]] = lambda source, columns: []  # arguments of `predict` for the same
+    help: str = ""  # how messages name it, such as "an .npz file"
+    on_disk: bool = True  # whether it is a file or folder, which must exist
+    order: int = 0  # of several that claim the same, the one with the smallest number is asked first
 
 
 def find(source: Any) -> Source | None:
@@ -81,11 +66,7 @@ def kind_in(source: str, columns: Columns = None) -> "InputKind":
 
 
 def count_domains(source: str, columns: Columns = None) -> int | None:
-    """The number of domains with training samples, from names alone; None if it cannot be told.
-
-    >>> count_domains("digits"), count_domains("hf:someone/photos")
-    (3, None)
-    """
+    """The number of domains with training samples, from names alone; None if it cannot be told."""
     try:
         return None if (found := find(source)) is None else found.domains(source, columns)
     except (OSError, ValueError, IndexError):  # loading will explain

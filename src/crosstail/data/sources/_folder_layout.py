@@ -74,10 +74,7 @@ def _are_splits(images: Mapping[Parts, int], at: int) -> bool:
 
 
 def _wrapper(images: Mapping[Parts, int]) -> str | None:
-    """The only folder at the top, if those two levels below it look like classes: most names are in several folders.
-
-    Otherwise they are folders inside of a class, such as patients, whose names occur once.
-    """
+    """The only folder at the top, if two levels below it look like classes: most names are in several folders."""
     if len({folder[:1] for folder in images}) != 1 or any(len(folder) < 3 for folder in images):
         return None
     above: defaultdict[str, set[str]] = defaultdict(set)

@@ -28,10 +28,7 @@ class Listing(NamedTuple):
 
 
 def walk(root: Path, folder: Parts = (), above: frozenset[tuple[int, int]] = frozenset()) -> Iterator[Listing]:
-    """A folder and those below it in natural order; links are followed, with one `stat` per image.
-
-    `above` are the inodes on the way to `folder`.
-    """
+    """A folder and those below it in natural order, also through links; `above` are the inodes on the way to it."""
     path = f"{root}/{'/'.join(folder)}"
     state = os.stat(path)  # noqa: PTH116
     inode = state.st_dev, state.st_ino

@@ -48,10 +48,7 @@ def numbered(names: "pd.Series[Any]") -> NDArray[np.int64]:
 
 
 def names_in_paths(source: str, x: Samples, pattern: str) -> "pd.Series[Any]":
-    """The first capture group of a pattern's first match in each path, or the whole match; null where there is none.
-
-    Paths are relative to the root of the files, with the folders of domain and class.
-    """
+    """The match of a pattern, or of its first group, in each path below the root; null where there is none."""
     option = f"--group-by {quote(pattern)}"
     kind = kind_of(x)
     if kind.names is None or kind.root(x) is None:

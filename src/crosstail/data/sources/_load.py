@@ -67,10 +67,7 @@ def load(
 
 
 def load_source(spec: DataSpec, progress: Progress | None = None, *, decided: bool = True) -> DomainDataset:
-    """All samples of a spec with the split they came with, before any protocol or label profile.
-
-    Unless `decided` is False, a name that is spelled in several ways is refused.
-    """
+    """All samples of a spec, before its protocol and profiles; unless `decided` is False, no name has two spellings."""
     dataset = load(
         spec.dataset,
         labels=(),

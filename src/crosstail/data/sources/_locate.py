@@ -16,8 +16,8 @@ LOOKED_AT = 1000  # names beside a wrong one
 def data_name(source: str | Path) -> str:
     """What to call the data: the last part of the source, or its folder if the file has a common name.
 
-    >>> data_name("photos/"), data_name("mine.npz"), data_name("ham10000/manifest.csv")
-    ('photos', 'mine.npz', 'ham10000')
+    >>> data_name("photos/"), data_name("ham10000/manifest.csv")
+    ('photos', 'ham10000')
     """
     path = Path(source)
     if path.stem.lower() not in COMMON or not path.suffix:

@@ -28,10 +28,9 @@ _SEPARATORS = {",": "", ";": "semicolons", "\t": "tabs"}
 
 @dataclass(frozen=True, eq=False)
 class Manifest:
-    """A table with a row per sample, whose index is the row in the file.
+    """A table with a row per sample, under our names of columns and with the row in the file as its index.
 
-    Its columns are `path` or `x` (a row number), `domain` and `label` as categories in natural order, `split` and
-    `group` if the file has them, and without a `group` the columns that look like one, under the file's names.
+    `domain` and `label` are categories in natural order; without a `group`, columns that look like one are there too.
     """
 
     file: Path
@@ -118,10 +117,7 @@ def read_split(path: str | Path, columns: tuple[str, ...] = ("domain", "label", 
 
 
 def columns_of(file: Path, columns: Columns = None, required: tuple[str, ...] = ("domain", "label")) -> dict[str, str]:
-    """Our name and the file's for each column that is used, from the file's header alone.
-
-    `x` is among them only if there is no `path`.
-    """
+    """Our name and the file's for each column that is used, from its header alone; with a `path`, no `x`."""
     chosen = choose(file, _table_of(file, lambda: _header(file)), columns, required)
     if not {"path", "x"} & chosen.keys():
         raise _missing(file, "path", _header(file))

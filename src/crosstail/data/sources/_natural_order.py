@@ -26,11 +26,7 @@ def natural_order(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def numbered_names(texts: Sequence[str]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """The index of each text among the names that occur, and these names in natural order.
-
-    >>> numbered_names(["b", "a", "b"])
-    (array([1, 0, 1]), ('a', 'b'))
-    """
+    """The index of each text among the names that occur, and these names in natural order."""
     names = natural_order(texts)
     index = {name: i for i, name in enumerate(names)}
     return np.array([index[text] for text in texts], np.int64), names

@@ -14,21 +14,13 @@ BENCHMARKS = "crosstail.data.benchmarks"
 
 
 def benchmark_of(source: str) -> str | None:
-    """The benchmark that a source is, as `NAME` or `NAME:FOLDER`, whatever its case.
-
-    >>> benchmark_of("PACS:somewhere"), benchmark_of("somewhere/mine.npz")
-    ('pacs', None)
-    """
+    """The benchmark that a source is, as `NAME` or `NAME:FOLDER`, whatever its case."""
     name = source.partition(":")[0]
     return discovery.same_name(name, discovery.names(BENCHMARKS)) if name.replace("-", "_").isidentifier() else None
 
 
 def spelled(source: str) -> str:
-    """A source with the name of its benchmark, if it is one, in our spelling.
-
-    >>> spelled("PACS:Somewhere"), spelled("Mine.npz")
-    ('pacs:Somewhere', 'Mine.npz')
-    """
+    """A source with the name of its benchmark, if it is one, in our spelling."""
     name = benchmark_of(source)
     return source if name is None else f"{name}{source[len(name) :]}"
 

@@ -11,8 +11,7 @@ def default_split(y: Codes, domain: Codes, group: Codes | None = None, *, seed: 
     """Assign "train", "val" or "test" to each sample, (N,), so that no group is in two of them.
 
     Of every pair a fifth is for test (at least one of two samples), a tenth for validation (at least one of four), and
-    at least half for training. A group that is larger than its share is still given to the test set if it is the
-    pair's smallest and half of the pair remains; a pair with one group is for training only.
+    half or more for training; a pair with one group is for training only.
     """
     pair = pair_number(y, domain, y.max(initial=0) + 1)
     n = np.bincount(pair)

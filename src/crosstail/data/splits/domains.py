@@ -13,10 +13,9 @@ from crosstail.data.splits.groups import deal
 def leave_one_domain_out(dataset: DomainDataset, unseen: str | None, seeds: Sequence[int]) -> DomainDataset:
     """As in DomainBed with training-domain validation (Gulrajani and Lopez-Paz, 2021).
 
-    A fifth of every domain, rounded down, is drawn at random. It is the validation set in the other domains and unused
-    in the unseen one; the rest is for training and for test. Which samples these are depends on the seeds and the
-    domain, not on which domain is unseen. The split that the data came with is pooled first. Groups stay whole, and
-    those that are also in the unseen domain are unused elsewhere.
+    A random fifth of every domain is for validation, and unused in the unseen domain, the rest of which is for test. It
+    depends on the seeds and the domain, not on which one is unseen. Groups stay whole, and those that are also in the
+    unseen domain are unused elsewhere.
     """
     if unseen not in dataset.domains:
         names = ", ".join(dataset.domains)

@@ -10,11 +10,9 @@ from crosstail.data.splits.groups import deal, fold_of
 
 
 def leave_one_fold_out(dataset: DomainDataset, folds: int, fold: int | None, seed: int) -> DomainDataset:
-    """Test on one of the folds, 1 to K; of the rest, a tenth of every pair is for validation.
+    """Test on one of the folds, 1 to K; a tenth of every pair in the rest is for validation (at least one of four).
 
-    A pair with at least four samples in the rest has one for validation, and half of it or more is for training. Groups
-    and duplicates stay whole. Which fold a sample is in depends on the seed alone. The split that the data came with
-    is pooled first.
+    Groups and duplicates stay whole. Which fold a sample is in depends on the seed alone.
     """
     if fold is None:
         raise ValueError(f"--folds {folds} stands for {folds} runs: name the one to load with --fold, from 1")

@@ -13,10 +13,7 @@ from crosstail.data.splits.groups import leaked
 
 
 def with_gaps_noted(dataset: DomainDataset, unseen: str | None = None, *, folds: bool = False) -> DomainDataset:
-    """The data set with notes about what its split lacks, in place of those about an earlier split.
-
-    A domain that is left `unseen` on purpose is no gap, nor are pairs that only other `folds` test.
-    """
+    """Note what the split lacks by mistake: not the `unseen` domain, nor pairs that only other `folds` test."""
     gaps = tuple(_gaps(dataset, unseen, folds))
     return replace(dataset, notes=(*dataset.source_notes, *gaps), gaps=gaps)
 

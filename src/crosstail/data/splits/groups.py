@@ -14,11 +14,10 @@ Codes = NDArray[np.int64]
 
 
 def deal(pair: Codes, group: Codes | None, wanted: Codes, least: Codes, seed: int) -> Codes:
-    """The part 0 to K − 1 that each sample is dealt to, or −1 for the rest, (N,).
+    """The part 0 to K − 1 that each sample is dealt to, (N,), or −1 for the rest, which keeps `least` (P,) of a pair.
 
-    `wanted` (K, P) is the number of samples that each part should have of each pair, `least` (P,) the number that the
-    rest keeps. A part takes random groups as long as they fit; if none does, it takes the smallest, so that it has
-    at least one sample. Rare pairs choose first. Without a `group`, every sample is a group of its own.
+    Each part should have `wanted` (K, P) samples. It takes random groups as long as they fit, or else the smallest, so
+    that it has at least one sample. Rare pairs choose first.
     """
     table = _GroupsByPair(pair, group, wanted.shape[1])
     room = (table.totals - least).tolist()
@@ -58,9 +57,7 @@ def fold_of(pair: Codes, group: Codes | None, folds: int, seed: int) -> Codes:
     size_of = [0] * folds
     fold = [-1] * table.num_groups
     for p, groups in table.rarest_first(seed):
-        for g, _ in sorted(
-            groups, key=lambda found: -found[1]
-        ):  # the large ones first, while folds can still be evened
+        for g, _ in sorted(groups, key=lambda found: -found[1]):  # large ones first, while folds can still be evened
             if fold[g] < 0:
                 k = fold[g] = min(range(folds), key=lambda k: (have[k][p], size_of[k]))
                 for q, size in table.cells(g):

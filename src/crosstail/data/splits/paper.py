@@ -9,8 +9,7 @@ from crosstail.pairs import pair_number
 def paper_split(y: NDArray[np.int64], domain: NDArray[np.int64], *, validation: int, seed: int = 0) -> NDArray[np.str_]:
     """Assign "train", "val" or "test" to each sample, (N,).
 
-    A pair with fewer than 3 · validation samples has none for training: a third of it, rounded down, is for validation
-    and the rest for test, as in the paper's split files.
+    A pair with fewer than 3 · validation samples has none for training, as in the paper's split files.
     """
     num_classes = y.max(initial=0) + 1
     pair = pair_number(y, domain, num_classes)

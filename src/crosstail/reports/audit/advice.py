@@ -3,6 +3,7 @@
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from crosstail.reports.audit.result import Audit
 from crosstail.reports.wording import has
@@ -28,6 +29,9 @@ OPPOSITE = 0.5
 
 SCARCE = 100
 """Frozen features are advised up to this many training images in the median pair: above it, a pair is many-shot."""
+
+NEAR = 5
+"""Points between the two questions up to which the audit calls them nearly the same."""
 
 Regime = Literal["empty", "one domain", "balanced", "same tails", "divergent"]
 
@@ -59,7 +63,29 @@ def recommend(audit: Audit) -> list[str] | None:
 
 def advice(audit: Audit) -> list[str]:
     """One to three sentences."""
-    return [sentence for sentence in (_labels(audit), _rare(audit), _scarce(audit)) if sentence]
+    return [sentence for sentence in (_labels(audit), _questions(audit), _rare(audit), _scarce(audit)) if sentence]
+
+
+def _questions(audit: Audit) -> str:
+    """How far apart accuracy with all pairs alike and of samples as they come are: of guesses, before any training."""
+    if regime(audit) == "empty":
+        return ""
+    alike, come = (100 * value for value in guessed(audit.train))
+    same = "so they are nearly the same question here" if come - alike < NEAR else "so say which one you ask"
+    return (
+        "Two questions: if every pair is equally important, always answering the most frequent class of each domain is "
+        f"right in {alike:.1f} %; of samples as they come it is right in {come:.1f} %, {same}. `crosstail fit` reports "
+        "both, and `crosstail predict --prior train` gives the answers for the second."
+    )
+
+
+def guessed(counts: NDArray[np.int64]) -> tuple[float, float]:
+    """The accuracy of always answering the most frequent class of a domain: over pairs, and of samples as they come.
+
+    >>> guessed(np.array([[90, 10], [0, 100]]))
+    (0.6666666666666666, 0.95)
+    """
+    return float((counts.max(1) > 0).sum() / (counts > 0).sum()), float(counts.max(1).sum() / counts.sum())
 
 
 def _labels(audit: Audit) -> str:

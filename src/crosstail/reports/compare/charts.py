@@ -14,14 +14,14 @@ from crosstail.reports.compare.method_runs import MethodRun
 from crosstail.reports.compare.tables import RANKED, of_metric
 from crosstail.reports.document.model import Chart
 from crosstail.reports.label_table import label_table
-from crosstail.reports.run.tables import STATISTICS
+from crosstail.reports.run.tables import STATISTICS, counted_steps, has_learnt
 from crosstail.reports.run.trace import MEANING
 from crosstail.reports.vega_lite import Options, draw, facet, field, layer
 from crosstail.reports.wording import selected_on
 from crosstail.training.folder import RunFolder
-from crosstail.training.result import counted_steps, has_learnt
 
 CORRELATED = 5  # points from which a correlation is worth a number
+MODELS = 10  # the same of models, whose seeds and hyperparameters make them differ less
 LABELLED = 40  # up to this many classes, each has room for its name
 BARS = 150  # per domain at most; of more classes, a bar is the mean of several
 LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbolOpacity": 1}
@@ -81,25 +81,33 @@ def counts_chart(name: str, run: MethodRun) -> Chart:
     return Chart(name, title, drawing, "Bars: training samples per class, one panel per domain", note)
 
 
-def separation_chart(name: str, data: str, table: pd.DataFrame, methods: Sequence[str]) -> Chart:
-    """Accuracy against (β + γ) − α over all models, including the trials of a search."""
-    shown = table.assign(method=table["method"].where(table["method"].isin(methods), "others"))
-    order = [*methods, *["others"] * bool((shown["method"] == "others").any())]
-    scale = {"zero": False, "padding": 10}
+def separation_chart(name: str, data: str, table: pd.DataFrame) -> Chart | None:
+    """Accuracy against (β + γ) − α over the models of each method, trials included; None where all have too few.
+
+    Distances of other features have another scale, so models of different methods are not correlated with each other.
+    """
+    findings = {}
+    for method, own in sorted(table.groupby("of", sort=False), key=lambda group: -len(group[1])):
+        if len(own) >= MODELS and (found := correlation(own["separation"], own["accuracy"])):
+            r, low, high = found
+            verb = "rises with" if low > 0 else "falls with" if high < 0 else "is not clearly related to"
+            findings[str(method)] = verb, f"{len(own)} models of {method}", f"r = {r:+.2f}, {low:+.2f} to {high:+.2f}"
+    if not findings:
+        return None
+    scale, drawn = {"zero": False, "padding": 10}, list(findings)[: len(PALETTE)]
+    shown = table[table["of"].isin(drawn)]
     points = draw(shown, width="container", height=300).mark("point", filled=True, size=60, opacity=0.75)
     drawing = points.encode(
         x=field("separation:Q", title="(β + γ) − α, distance in feature space", scale=scale),
         y=field("accuracy:Q", title="test pair average, %", scale=scale),
-        color=colour("method", order),
-        tooltip=["method:N", "seed:N", tip("separation", ".2f"), tip("accuracy", ".1f")],
+        color=colour("of", drawn),
+        tooltip=["of:N", "seed:N", tip("separation", ".2f"), tip("accuracy", ".1f")],
     ).zoom()
-    title = f"{data}: accuracy and (β + γ) − α of {len(table)} models"
-    if found := correlation(table["separation"], table["accuracy"]):
-        r, low, high = found
-        verb = "rises with" if low > 0 else "falls with" if high < 0 else "is not clearly related to"
-        title = f"{data}: over {len(table)} models, accuracy {verb} (β + γ) − α"
-        title += f" (r = {r:+.2f}, {low:+.2f} to {high:+.2f})"
-    note = "r is Pearson's correlation with its 95 % interval." if found else ""
+    (verb, models, shown_r), *others = findings.values()
+    title = f"{data}: over {models}, accuracy {verb} (β + γ) − α ({shown_r})"
+    note = "r is Pearson's correlation with its 95 % interval, of models that have the same features and loss."
+    if others:
+        note += f" Others: {'; '.join(f'{models}: {found}' for _, models, found in others)}."
     return Chart(name, title, drawing, "Points: test accuracy of each model against the separation of classes", note)
 
 
@@ -131,10 +139,7 @@ def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:
 
 
 def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Per method and evaluation: `selected_on`, in % if it is a share (mean, min and max over runs), and mean α, β, γ.
-
-    `at` counts the steps of both stages; the untrained model is left out of the first table.
-    """
+    """Mean, min and max of `selected_on` over runs, and mean α, β, γ, by method and steps (`at`) of a trained model."""
     accuracy, distance = [], []
     for method, fold in [(run.method, fold) for run in found if run.method in methods for fold in run.runs]:
         records = RunFolder(fold.folder).records()

@@ -26,10 +26,9 @@ Ends = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def gain_table(found: Sequence[MethodRun], baseline: str) -> pd.DataFrame:
-    """One row per method and pair: count, shots, gain in the metric over the baseline, and its 95 % interval.
+    """One row per method and pair: count, shots, mean gain over the baseline (above 0: better), its 95 % interval.
 
-    Metrics are means over the seeds, and a gain is above 0 if the method is better, also where lower is better. The
-    interval treats the answers of both as independent, so it is wider than in a paired test; `sure` is what the
+    The interval treats the answers of both as independent, so it is wider than in a paired test; `sure` is what the
     cell is coloured by.
     """
     own: dict[str, list[MethodRun]] = {}

@@ -41,7 +41,9 @@ class MethodRun:
     @property
     def by_domain(self) -> PairValues:
         """The same with the mean over its classes for a domain; with dg the share of its samples, as in the paper."""
-        return self.pairs.by_class() if isinstance(self.pairs, PairAccuracy) and not self.dg else self.pairs
+        values = self.pairs
+        plain = isinstance(values, PairAccuracy) and values.weights is None and not self.dg
+        return values.by_class() if plain else values  # type: ignore[attr-defined]
 
     @property
     def sampled(self) -> SampleValues | None:
@@ -70,6 +72,12 @@ class MethodRun:
             return None
         every = Answers.pooled(parts)
         return every.told if self.known else every
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether all runs have kept probabilities and a calibration that was fitted on samples."""
+        given = [run.calibration for one in self.runs if (run := Run(one.folder)).held_out is not None]
+        return len(given) == len(self.runs) and all(one is not None and one.samples for one in given)
 
     @property
     def uses_domain(self) -> bool:
@@ -129,7 +137,7 @@ def averages(run: MethodRun) -> dict[str, Weighting]:
     """
     if run.dg and run.metric == DEFAULT:
         return {"accuracy": "average", "class mean": "class_mean"}
-    return {"pair average": "pair_average", "average": "average"}
+    return {"mean" if find(run.metric).frequent else "pair average": "pair_average", "average": "average"}
 
 
 def class_mean(values: PairValues) -> float | None:

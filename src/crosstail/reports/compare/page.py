@@ -4,16 +4,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
-from crosstail.metrics import DEFAULT, LEVEL, Metric
+from crosstail.metrics import DEFAULT, LEVEL, Metric, PairAccuracy, wilson
 from crosstail.reports.compare import charts
 from crosstail.reports.compare.feature_charts import ModelFeatures, bound_table, feature_charts
 from crosstail.reports.compare.gain_charts import gain_chart, gain_table
+from crosstail.reports.compare.method_runs import MethodRun
 from crosstail.reports.compare.paper_table import paper_table
 from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.results import Results
-from crosstail.reports.compare.significance import SEARCHED, THESE, verdict
+from crosstail.reports.compare.significance import SEARCHED, THESE, counted, verdict
 from crosstail.reports.compare.tables import RANKED, of_metric, transfer_table
 from crosstail.reports.compare.text_tables import (
     domain_table,
@@ -26,6 +28,7 @@ from crosstail.reports.compare.text_tables import (
 from crosstail.reports.document import html
 from crosstail.reports.document.files import FORMATS, save_chart, save_floating, save_table
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text, bullets
+from crosstail.reports.run.critical import CRITICAL
 from crosstail.reports.wording import interval, listing, number, of_the, several
 from crosstail.sweeps.recommendation import BASELINE
 
@@ -60,12 +63,13 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
     """What the runs show; `models` are those whose features to draw."""
     runs, chosen, found, summary = results.runs, results.runs.chosen, results.methods, results.summary
     names = results.files
+    yield from (table for data in names for table in _critical(results, data))
     if len(names) == 1:
         yield from _answer(results, next(iter(names)))
     yield Text(
         f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
-        f"{several(len(names), 'data set')}. {_about(results.of)}, mean ± standard deviation over the seeds; the "
-        "best is bold, and a dot marks BoDA." + UNSEEN * any(run.dg for run in found)
+        f"{several(len(names), 'data set')}. {_about(results.of)}, mean over the seeds; the best is bold, and "
+        "a dot marks BoDA." + UNSEEN * any(run.dg for run in found)
     )
     if results.metric != DEFAULT:
         yield Text(MEASURED)
@@ -103,6 +107,30 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
     yield from _skipped(results)
 
 
+def _critical(results: Results, data: str) -> Iterator[Block]:
+    """The recall of classes that must not be missed by each method at each site: the mean over its seeds."""
+    own: dict[str, list[MethodRun]] = {}
+    for run in results.methods:
+        if run.data == data:
+            own.setdefault(run.method, []).append(run)
+    runs = [one for found in own.values() for run in found for one in run.runs]
+    rows = []
+    for name in dict.fromkeys(name for one in runs for name in one.critical):
+        for method, found in own.items():
+            accuracies = [PairAccuracy.pooled([one.accuracy() for one in run.runs]) for run in found]
+            right, tests = np.mean([of.independent for of in accuracies], axis=0)
+            low, high = wilson(right, tests)
+            for d, domain in enumerate(runs[0].domains):
+                pair = d, runs[0].classes.index(name)
+                if tests[pair]:
+                    recall = 100 * right[pair] / tests[pair]
+                    rows.append([method, name, domain, number(recall), interval(100 * low[pair], 100 * high[pair])])
+    if rows:
+        yield Heading(CRITICAL)
+        header = ["method", "class", "site", "recall, %", "95 % interval"]
+        yield Table(title=data, header=header, rows=rows)
+
+
 def _about(metric: Metric) -> str:
     """Name and unit of the metric."""
     lower = "" if metric.higher_is_better else ", where lower is better"
@@ -131,14 +159,18 @@ def _answer(results: Results, data: str) -> Iterator[Block]:
     cards = [Card(name, str(reference), f"{value}, {ends}", "good")]
     tested = own[own["adjusted"].notna()]
     if len(tested):
-        sure = tested[tested["adjusted"] < LEVEL]
-        better, worse = (int((sign * metric.sign * sure["difference"] > 0).sum()) for sign in (1, -1))
-        text += (
-            f" Of {several(len(tested), 'other method')}, {worse} {'is' if worse == 1 else 'are'} significantly worse"
-        )
-        text += f" and {better} better." if better else "."
-        tied = len(tested) - better - worse
+        better, worse = counted(tested, metric)
+        other = several(len(tested), "other method")
+        if better or worse:
+            ahead = f" and {better} better" * (better > 0)
+            text += f" Of {other}, {worse} {'is' if worse == 1 else 'are'} significantly worse{ahead}."
+        else:
+            text += f" There is no significant difference to {other}."
+        same = int(tested["same"].sum())
+        tied = len(tested) - better - worse - same
         cards.append(Card("tied with it", str(tied), "too few test samples or seeds to tell"))
+        if same:
+            cards.append(Card("the same as it", str(same), "right on the same test samples, with every seed"))
         cards.append(Card("worse", str(worse), f"p < {LEVEL}, corrected for the number of methods"))
     yield Text(text, lead=True)
     yield Cards(cards)
@@ -164,8 +196,8 @@ def _charts(results: Results, data: str) -> Iterator[Block]:
     models = transfer_table(of_data)
     if len(models):
         yield Heading("Transferability", 3)
-    if len(models) > 2:
-        yield charts.separation_chart(f"separation-{name}", data, models, listed)
+    if chart := charts.separation_chart(f"separation-{name}", data, models):
+        yield chart
     if len(models):
         yield charts.transfer_chart(f"transferability-{name}", data, transfer_table(of_data[of_data["chosen"]]))
 

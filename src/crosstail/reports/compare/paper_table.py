@@ -17,10 +17,7 @@ MARK = "†"
 
 
 def paper_table(summary: pd.DataFrame, tests: pd.DataFrame, data: str, name: str) -> Table | None:
-    """Best first: the ranked metric with its spread over the seeds, means of a few others, and a mark for significance.
-
-    The caption says what every column and mark is. None without test samples.
-    """
+    """Best first: the ranked metric ± its spread over the seeds, means of others, and a mark for significance."""
     ranked = of_metric(summary, RANKED, data)
     if ranked.empty:
         return None

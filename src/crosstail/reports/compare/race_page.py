@@ -27,9 +27,9 @@ from crosstail.reports.document.model import (
     bullets,
 )
 from crosstail.reports.vega_lite import Drawing, draw, field, layer
-from crosstail.reports.wording import TRACKS, interval, number, selected_on
+from crosstail.reports.wording import TRACKS, interval, number, selected_on, several
 from crosstail.sweeps.race_result import RaceResult, Standing
-from crosstail.sweeps.recommendation import start_with
+from crosstail.sweeps.recommendation import winner
 
 # Colour-blind readers can tell these colours apart; small families share two of them.
 MARKS = {
@@ -48,7 +48,7 @@ MARKS = {
 NAMES = TRACKS[1], "known"  # of the column with the domain known, and where there is little room
 TIED = (
     "Worse: behind the first on the test set at p < 0.05, corrected for the number of methods. Tied: there are too few "
-    "test samples or seeds to show a difference."
+    "test samples or seeds to show a difference. The same: right on exactly the same test samples, with every seed."
 )
 TOLD = (
     "Known: test accuracy when the method is told the domain; a method that ignores it has the same. All else is with "
@@ -92,27 +92,45 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
         header=header,
         rows=rows,
         faint={i for i, row in enumerate(board) if not row.level},
-        note=f"Best {selected_on(on)} on validation first; accuracies in %, ± over the seeds. Lead: by how many points "
+        note=f"Best {selected_on(on)} on validation first; accuracies in %"
+        f"{', of samples as they come' * find(on).frequent}, ± over the seeds. Lead: by how many points "
         "the first is ahead on the test set. Seconds: mean of one run, which depends on machine load."
         + (" " + TOLD)
         * known,
     )
 
 
-def groups(board: Sequence[Standing]) -> Items:
-    """The methods that are tied with the first, and the worse ones, with the range of each metric."""
-    table, items = board_table(board), []
-    for level in (True, False):
-        own = table[table["level"] == level]
-        behind = own[own["place"] > 1]["lead"]
-        if len(own):
-            name = "First" if level and len(own) == 1 else f"{len(own)} {'tied' if level else 'worse'}"
-            on = board[0].selected_on
-            metric, extremes = find(on), own["validation"].agg(["min", "max"])
-            ends = dict.fromkeys(metric.shown(end / metric.scale, unit=False) for end in extremes)
-            parts = [f"validation {' to '.join(ends)}{metric.unit}", f"test {_range(own['test'])} %"]
-            parts += [f"{_range(behind, '+z')} points behind the first"] * (len(behind) > 0)
-            items.append(Item(f"{name}: {', '.join(own['method'])}", "; ".join(parts)))
+def groups(board: Sequence[Standing]) -> list[tuple[str, pd.DataFrame]]:
+    """The first; the methods that are the same as it, tied with it, and worse: a name and the rows of each group."""
+    table = board_table(board)
+    same = pd.Series([bool(row.lead and row.lead.same) for row in board])
+    first = table["place"] == 1
+    parts = {
+        "first": first,
+        "the same": same & table["level"],
+        "tied": table["level"] & ~same & ~first,
+        "worse": ~table["level"],
+    }
+    return [(name, table[own]) for name, own in parts.items() if own.any()]
+
+
+def headline(board: Sequence[Standing]) -> str:
+    """How many methods are tied with the first, and how many are worse."""
+    found = {name: len(own) for name, own in groups(board)}
+    same = f", {found['the same']} the same" if "the same" in found else ""
+    return f"{found.get('tied', 0)} tied with {board[0].method}{same}, {found.get('worse', 0)} worse"
+
+
+def group_items(board: Sequence[Standing]) -> Items:
+    """The groups with the range of each metric."""
+    items, metric = [], find(board[0].selected_on)
+    for name, own in groups(board):
+        ends = [metric.shown(end / metric.scale, unit=False) for end in own["validation"].agg(["min", "max"])]
+        parts = [f"validation {' to '.join(dict.fromkeys(ends))}{metric.unit}", f"test {_range(own['test'])} %"]
+        if name in ("tied", "worse"):
+            parts.append(f"{_range(own['lead'], '+z')} points behind the first")
+        title = name.capitalize() if name == "first" else f"{len(own)} {name}"
+        items.append(Item(f"{title}: {', '.join(own['method'])}", "; ".join(parts)))
     return Items(items)
 
 
@@ -127,7 +145,7 @@ def behind_table(table: pd.DataFrame) -> pd.DataFrame:
     shown = worse[["method", "family", "lead", "lead_low", "lead_high"]].assign(first=worse["lead"], last=worse["lead"])
     if len(tied) == 1:
         return shown.reset_index(drop=True)
-    row: dict[str, Any] = {"method": f"{len(tied)} tied", "family": "tied"}
+    row: dict[str, Any] = {"method": f"first and {len(tied) - 1} tied", "family": "tied"}
     row |= {"lead": 0.0, "lead_low": tied["lead_low"].min(), "lead_high": tied["lead_high"].max()}
     row |= {"first": tied["lead"].min(), "last": tied["lead"].max()}
     return pd.concat([pd.DataFrame([row]), shown], ignore_index=True)
@@ -167,27 +185,27 @@ def write_page(race: RaceResult, out: Path) -> None:
 def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     board = race.leaderboard
     table = board_table(board)
-    tied, worse = int(table["level"].sum()), int((~table["level"]).sum())
+    some, worse = int(table["level"].sum()) > 1, not table["level"].all()
     yield Text(race.recommendation, lead=True)
+    yield Text(expectation(race))
     if len(board) > 1:
-        yield Cards(list(_cards(race, tied, worse)))
-        yield Heading(f"{tied} tied, {worse} worse" if tied > 1 else f"{board[0].method} first, {worse} worse")
-        yield groups(board)
+        yield Cards(list(_cards(race)))
+        yield Heading(headline(board))
+        yield group_items(board)
         yield Text(TIED, dim=True)
     if worse:
         note = (
             f"{board[0].method} against the others on the same {race.samples:,} test samples: samples that are hard "
-            "for both cancel out. Lines are 95 % intervals" + ("; the bar spans all tied methods." if tied > 1 else ".")
+            "for both cancel out. Lines are 95 % intervals" + ("; the bar spans all tied methods." if some else ".")
         )
         alternative = "Dots with intervals: points by which each method is behind the first"
         yield Chart("behind", "How far the others are behind", behind_chart(table), alternative, note)
     yield replace(leaderboard(board), title="Finalists" if race.stopped else "All methods")
     if race.stopped:
         rows = [[one.method, str(one.trials), find(board[0].selected_on).shown(one.validation)] for one in race.stopped]
-        note = (
-            "The worse half on validation is dropped after each trial until few are left, except erm and frozen:blend."
-        )
-        yield Table(title="Stopped early", header=["method", "trials", "best on validation"], rows=rows, note=note)
+        note = "After each trial, the worse half on validation stops until few are left, except erm and frozen:blend."
+        yield Heading(stopped_early(race), closed=True)
+        yield Table(header=["method", "trials", "best on validation"], rows=rows, note=note)
     if race.left_out:
         yield Heading("Left out")
         yield bullets(race.left_out.values())
@@ -200,19 +218,39 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     yield Heading("Method")
     yield from _method(race)
     yield Heading("Next steps")
-    best = f" Its model in this race is {out / 'best'}." if race.folds is None else ""
-    yield Text(f"Train {start_with(race.leaderboard).method} for longer, with the chosen hyperparameters:")
+    yield Text(race.next_text)
     yield Code(race.next)
-    yield Text(f"To train another method, pass its name to --algorithm.{best}")
+    yield Text("`crosstail fit` trains another method that is named as its --algorithm.")
+    if race.folds is None:
+        yield Text(f"{out / 'best'} is the run of {race.use} in this race, with its page and its model card.")
 
 
-def _cards(race: RaceResult, tied: int, worse: int) -> Iterator[Card]:
-    first, cheapest = race.leaderboard[0], start_with(race.leaderboard)
-    test = f"{number(100 * cheapest.test)} % on test, {interval(100 * cheapest.low, 100 * cheapest.high)}"
-    yield Card("start with", cheapest.method, test, "good")
-    yield Card("best on validation", first.method, find(first.selected_on).shown(first.validation))
-    yield Card("tied with it", str(tied - 1), "within the noise of the test samples")
-    yield Card("worse", str(worse), "p < 0.05, corrected for the number of methods")
+def expectation(race: RaceResult) -> str:
+    """Why accuracies differ between validation and test, and which of them to expect."""
+    of_validation, of_test = race.pairs
+    return (
+        "Expect the accuracy on test. Validation chose methods, trials and evaluations, so its figures are too high, "
+        f"and they are from {race.validation_samples:,} samples of {several(of_validation, 'pair')}, the test figures "
+        f"from {race.samples:,} samples of {several(of_test, 'pair')}."
+    )
+
+
+def stopped_early(race: RaceResult) -> str:
+    """One line on the methods that were stopped."""
+    return f"{several(len(race.stopped), 'method')} stopped early, on validation"
+
+
+def _cards(race: RaceResult) -> Iterator[Card]:
+    first, use = race.leaderboard[0], winner(race.leaderboard)
+    found = {name: len(own) for name, own in groups(race.leaderboard)}
+    yield Card(
+        "use", use.method, f"{number(100 * use.test)} % on test, {interval(100 * use.low, 100 * use.high)}", "good"
+    )
+    yield Card("first on validation", first.method, find(first.selected_on).shown(first.validation))
+    yield Card("tied with the first", str(found.get("tied", 0)), "within the noise of the test samples")
+    if "the same" in found:
+        yield Card("the same as the first", str(found["the same"]), "right on the same test samples")
+    yield Card("worse", str(found.get("worse", 0)), "p < 0.05, corrected for the number of methods")
 
 
 def _method(race: RaceResult) -> Iterator[Text]:
@@ -226,7 +264,8 @@ def _method(race: RaceResult) -> Iterator[Text]:
         f"hyperparameters, then with random ones. The trial that is best on validation was chosen{seeds}. Methods are "
         f"ranked by {selected_on(race.leaderboard[0].selected_on)} on validation; ties go to the cheapest: fewest "
         "passes over a batch per step, then fewest stages that are trained, then fewest hyperparameters to search. The "
-        "test set has no influence on the ranking."
+        "cheapest method that is not significantly behind the first on the validation samples is recommended. The test "
+        "set has no influence on either."
     )
     again = race.seeds > 1
     about, over = (AGAIN, "seeds and test samples") if again else (f"{THESE}, not trained again", "test samples")

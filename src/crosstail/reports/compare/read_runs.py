@@ -55,6 +55,7 @@ class ReportRow:
     test: float | None  # pair average
     transferability: Transferability
     data: DataFacts
+    critical: Sequence[str] = ()  # classes that must not be missed
     chosen: bool = True  # whether its hyperparameters won the search
     trials: int | None = None  # that it was chosen from
 
@@ -76,11 +77,18 @@ class ReportRow:
         return self.trials is not None and self.spec.unseen_domains
 
 
+class Finalist(msgspec.Struct, frozen=True):
+    """The runs of a line of a race's leaderboard, by seed."""
+
+    runs: dict[int, list[str]]
+
+
 class Race(msgspec.Struct, frozen=True):
     """What a race recommends, by validation, on its data."""
 
     dataset: str
     recommendation: str
+    leaderboard: list[Finalist]
 
 
 @dataclass(frozen=True)
@@ -140,6 +148,7 @@ def read_result(folder: Path) -> ReportRow | SkippedFolder:
         test=result.test.pair_average,
         transferability=result.transferability,
         data=result.data,
+        critical=result.critical,
     )
 
 
@@ -156,7 +165,10 @@ def _under(place: Path) -> Iterator[ReportRow | SkippedFolder]:
 
 
 def _of_sweep(folder: Path) -> Iterator[ReportRow | SkippedFolder]:
-    """The finished runs of a sweep; chosen are the runs of the best trial, with dg of each unseen domain and seed."""
+    """The finished runs of a sweep; chosen are the runs of the best trial, with dg of each unseen domain and seed.
+
+    Of a race that has ended, they are the runs of its leaderboard: methods that were stopped early had fewer trials.
+    """
     store = Store.existing(folder)
     runs: dict[str, ReportRow] = {}
     for place in sorted((folder / "runs").glob("*")):
@@ -181,6 +193,9 @@ def _of_sweep(folder: Path) -> Iterator[ReportRow | SkippedFolder]:
         for key in keys:
             if key not in runs and key not in store.unfinished():
                 yield SkippedFolder(folder / "runs" / key, "not started")
+    if (file := folder / "race.json").exists():
+        board = read_json(file, Race).leaderboard
+        trials = {key: trials[key] for row in board for own in row.runs.values() for key in own if key in trials}
     for key, run in runs.items():
         yield replace(run, chosen=key in trials, trials=trials.get(key))
 
@@ -247,10 +262,7 @@ def _setting_names(settings: Sequence[Setting]) -> dict[Setting, str]:
 
 
 def _method_names(data: Sequence[str], runs: Sequence[ReportRow]) -> list[str]:
-    """Method, averaged weights, and the hyperparameters that tell chosen runs on the same data apart.
-
-    What a dg sweep selects differs by unseen domain and seed, and tells nothing apart.
-    """
+    """Method, averaged weights, and the hyperparameters that tell chosen runs apart, unless a dg sweep selects them."""
     keys = [(name, run.spec.method, run.spec.average) for name, run in zip(data, runs, strict=True)]
     chosen: dict[Any, list[dict[str, Any]]] = {}
     for key, run in zip(keys, runs, strict=True):

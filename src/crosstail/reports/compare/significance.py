@@ -28,8 +28,9 @@ def how(tests: pd.DataFrame) -> str:
 def significance_table(found: Sequence[MethodRun], reference: str | None = None) -> pd.DataFrame:
     """One row per data set and method: its difference in points from the `reference`, or from the best on validation.
 
-    `adjusted` are Holm's p-values for all methods on a data set; `about` is what the difference is about. There is no
-    test unless every run has stored its predictions, and no row where nothing shows which method is best.
+    `adjusted` are Holm's p-values for all methods on a data set; `about` is what the difference is about; `same` are
+    methods that are right on the same samples as the reference. There is no test unless every run has stored its
+    predictions, and no row where nothing shows which method is best.
     """
     metric = find(found[0].metric)
     rows: list[list[Any]] = []
@@ -46,9 +47,9 @@ def significance_table(found: Sequence[MethodRun], reference: str | None = None)
         tests = compare_methods(methods, against, own.ranked_view, paired=own.dg)
         for method, test in sorted(tests.items(), key=lambda item: -metric.sign * means[item[0]]):
             ends = [metric.scale * test.low, metric.scale * test.high, test.p_value] if test else [np.nan] * 3
-            about = [test.adjusted, AGAIN if test.retrained else THESE] if test else [np.nan, ""]
+            about = [test.adjusted, AGAIN if test.retrained else THESE, test.same] if test else [np.nan, "", False]
             rows.append([data, method, against, metric.scale * (means[method] - means[against]), *ends, *about])
-    columns = ["data", "method", "against", "difference", "low", "high", "p", "adjusted", "about"]
+    columns = ["data", "method", "against", "difference", "low", "high", "p", "adjusted", "about", "same"]
     return pd.DataFrame(rows, columns=columns).astype({"p": float, "adjusted": float})
 
 
@@ -73,14 +74,23 @@ def verdict(tests: pd.DataFrame, metric: Metric) -> str:
     against, known = tests["against"].iloc[0], tests[tests["adjusted"].notna()]
     if known.empty:
         return "There is no significance test: predictions are missing, or of different samples."
-    sure = known[known["adjusted"] < LEVEL]
-    gain, parts = metric.sign * sure["difference"], []
+    said = []
     for about in (AGAIN, THESE):
         own = known[known["about"] == about]
-        better, worse = (int((sign * gain[sure["about"] == about] > 0).sum()) for sign in (1, -1))
         if len(own):
-            said = [f"{worse} significantly worse", *[f"{better} significantly better"] * (better > 0)]
-            said.append(f"{len(own) - better - worse} not significantly different")
-            parts.append(f"{about}, of {several(len(own), 'other method')}, {', '.join(said)}")
+            better, worse = counted(own, metric)
+            same = int(own["same"].sum())
+            level = len(own) - better - worse - same
+            kinds = {"significantly worse": worse, "significantly better": better, "not significantly different": level}
+            kinds["right on the same test samples"] = same
+            found = [f"{number} {kind}" for kind, number in kinds.items() if number]
+            among = f"no significant difference to {several(level, 'other method')}"
+            said.append(f"{about}: {among if level == len(own) else ', '.join(found)}")
     untested = f" {len(tests) - len(known)} could not be tested." if len(known) < len(tests) else ""
-    return f"Against {against}: {'; '.join(parts)} ({how(known)}).{untested}"
+    return f"Against {against}, {'; '.join(said)} ({how(known)}).{untested}"
+
+
+def counted(tests: pd.DataFrame, metric: Metric) -> tuple[int, int]:
+    """How many methods are significantly better than the one that they are tested against, and how many worse."""
+    gain = metric.sign * tests[tests["adjusted"] < LEVEL]["difference"]
+    return int((gain > 0).sum()), int((gain < 0).sum())

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from crosstail.metrics import find
 from crosstail.reports.document.model import Table
 from crosstail.reports.wording import KNOWN_PAIR_AVERAGE, TRACKS, duration, percent, selected_on, several
+from crosstail.sweeps.outlook import Outlook
 from crosstail.sweeps.select import SeedSummary, SelectedTrial, Spread
 from crosstail.sweeps.status import MethodStatus
 
@@ -12,10 +13,7 @@ METRICS = {"pair_average": "pair average", "average": "average", "worst_domain":
 
 
 def selection_table(summaries: Sequence[SeedSummary]) -> Table:
-    """Per method the selected trial and its test accuracy, mean ± standard deviation over the seeds.
-
-    With dg, accuracy and class mean on the unseen domains and accuracy on each of them, mean ± standard error.
-    """
+    """Per method the selected trial and its test accuracy over the seeds; with dg, also on each unseen domain."""
     unseen, on = list(summaries[0].unseen), summaries[0].selected_on
     metrics = {"accuracy": "accuracy", "class_mean": "class mean"} if unseen else METRICS
     known = any(summary.known for summary in summaries)
@@ -57,16 +55,18 @@ def selection_notes(chosen: Sequence[SelectedTrial]) -> Iterator[str]:
             yield from (f"    {line}" for line in failure.error[-3:])
 
 
-def status_table(methods: Sequence[MethodStatus]) -> Table:
-    """Runs per method, and in total."""
+def status_table(methods: Sequence[MethodStatus], race: Outlook | None = None) -> Table:
+    """Runs per method, and in total; the time that is left of a race is by its own outlook, with the rounds to come."""
     names = "planned", "done", "running", "failed", "pruned"
     sums = {name: sum(getattr(row, name) for row in methods) for name in names}
     known = [row.remaining for row in methods if row.remaining is not None]
-    total = MethodStatus(method="all", **sums, remaining=sum(known) if len(known) == len(methods) else None)
+    left = race.left if race else sum(known) if len(known) == len(methods) else None
+    total = MethodStatus(method="all", **sums, remaining=left)
     rows = []
     for row in (*methods, total):
         counts = map(str, (row.running, row.failed, row.pruned))
         remaining = "–" if row.remaining is None else duration(row.remaining)
         rows.append([row.method, f"{row.done}/{row.planned}", *counts, remaining])
     header = ["method", "done", "running", "failed", "pruned", "remaining"]
-    return Table(header=header, rows=rows, emphasised={(len(methods), j) for j in range(len(header))})
+    note = f"The race is in {race.round}; all that remains of it takes about {duration(race.left)}." if race else ""
+    return Table(header=header, rows=rows, note=note, emphasised={(len(methods), j) for j in range(len(header))})

@@ -16,25 +16,23 @@ from crosstail.training.spec import split_method
 Spread = Literal["sd", "se"]
 KNOWN = f"pair average, {TRACKS[1]}"
 PAIR_METRICS = ("pair average", KNOWN, *TAIL, "worst pair")
-METRICS = ("accuracy", "class mean", "average", "worst domain", *SHOTS, *PAIR_METRICS)
-RANKED = ("pair average", "accuracy")
-"""What methods are ranked by: the pair average, with dg the accuracy on unseen domains; a run has one of them."""
+METRICS = ("accuracy", "class mean", "mean", "average", "worst domain", *SHOTS, *PAIR_METRICS)
+RANKED = ("pair average", "accuracy", "mean")
+"""What methods are ranked by: the pair average, with dg the accuracy on unseen domains, of samples as they come their
+mean; a run has one of them."""
 
 BODA = {"boda", "boda_m"}
 
 
 def metric_table(found: Iterable[MethodRun]) -> pd.DataFrame:
-    """One row per data set, method, seed and metric, with its value, in % if it is a share.
-
-    `kind` is "metric", "domain", or "known" for a run with the domain known, whose pair average is also a metric.
-    """
+    """One row per data set, method, seed and metric, by kind: metric, domain, or known for a run told the domain."""
     rows = []
     for one in found:
         metrics, domains = one.metrics, dict(zip(one.runs[0].domains, one.by_domain.domains, strict=True))
         factor = find(one.metric).scale
         kinds = {"metric": {name: metrics[name] for name in METRICS if name in metrics}, "domain": domains}
         if one.known:
-            kinds = {"known": kinds["metric"], "metric": {KNOWN: metrics["pair average"]}}
+            kinds = {"known": kinds["metric"], "metric": {KNOWN: metrics[next(iter(averages(one)))]}}
         for kind, values in kinds.items():
             rows += [(one.data, one.method, one.seed, kind, n, factor * v) for n, v in values.items() if v is not None]
     return pd.DataFrame(rows, columns=["data", "method", "seed", "kind", "metric", "value"])
@@ -97,7 +95,7 @@ def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, ...], tuple[float,
         for name, weighting in averages(own[0]).items():
             if ends := type(values[0]).mean_interval(values, weighting):
                 intervals[*key, name] = factor * ends[0], factor * ends[1]
-                if own[0].known and name == "pair average":
+                if own[0].known and weighting == "pair_average":
                     intervals["metric", *key[1:], KNOWN] = intervals[*key, name]
     return intervals
 
@@ -147,10 +145,7 @@ def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
 
 
 def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFrame:
-    """One row per method that has a base method on the same data: names and accuracies of both.
-
-    What follows a comma, such as averaged weights or hyperparameters, is the same for both.
-    """
+    """Names and accuracies of each method that has a base method on the same data; what follows a comma is the same."""
     rows = of_metric(summary, RANKED)
     means = dict(zip(zip(rows["data"], rows["method"], strict=True), rows["mean"], strict=True))
     found = []
@@ -175,10 +170,7 @@ def nu_table(found: Iterable[MethodRun]) -> pd.DataFrame:
 
 
 def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
-    """One row per data set, method and choice: runs, hyperparameters, number of trials, and what was selected on.
-
-    Its value on validation is in % if it is a share.
-    """
+    """One row per data set, method and choice: runs, hyperparameters, trials, and what was selected on."""
     validation = chosen["run"].map(lambda run: run.validation).astype(float)
     runs = chosen["run"].map(lambda run: f"{run.spec.part} seed {run.spec.seed}".strip())
     table = chosen.assign(validation=validation, runs=runs)
@@ -188,10 +180,14 @@ def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
 
 
 def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:
-    """One row per run for which all are defined: α, β, γ, (β + γ) − α and the test pair average in %."""
+    """One row per run for which all are defined: α, β, γ, (β + γ) − α and the test pair average in %.
+
+    `of` is the method whatever its hyperparameters.
+    """
     rows = []
     for data, method, seed, run in runs[["data", "method", "seed", "run"]].itertuples(index=False):
         alpha, beta, gamma = (getattr(run.transferability, name) for name in ("alpha", "beta", "gamma"))
         if None not in (alpha, beta, gamma, run.test):
-            rows.append((data, method, seed, alpha, beta, gamma, beta + gamma - alpha, 100 * run.test))
-    return pd.DataFrame(rows, columns=["data", "method", "seed", "α", "β", "γ", "separation", "accuracy"])
+            known = alpha, beta, gamma, beta + gamma - alpha, 100 * run.test
+            rows.append((data, method, run.spec.method, seed, *known))
+    return pd.DataFrame(rows, columns=["data", "method", "of", "seed", "α", "β", "γ", "separation", "accuracy"])

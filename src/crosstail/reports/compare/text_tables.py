@@ -18,10 +18,7 @@ from crosstail.reports.wording import TRACKS, has, number, of_the, probability, 
 
 
 def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
-    """The results on one data set, the best by `RANKED` first: mean ± error over the seeds; a dot marks BoDA.
-
-    A worst pair with few test samples has their number beside it.
-    """
+    """The results on one data set, the best by `RANKED` first: mean ± error over the seeds; a dot marks BoDA."""
     return _with_best(_of_kind("metric", summary, data, name, data))
 
 

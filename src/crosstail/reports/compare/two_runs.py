@@ -1,7 +1,7 @@
 """Two runs on the same test samples: overall and pair by pair."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from crosstail.reports.compare.method_runs import MethodRun, method_runs
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.label_table import label_table
 from crosstail.reports.wording import TRACKS
+from crosstail.training.run import Run
 
 BY_CLASS = "balanced_accuracy"  # in which a domain has the mean over its classes
 
@@ -45,6 +46,8 @@ class Comparison:
     """One row per tested pair: domain, class, count, tested, accuracies and difference in %, its interval, p-values.
 
     `adjusted` is p, corrected for the number of pairs."""
+    critical: Sequence[str] = ()
+    """Classes that must not be missed, as one of the runs says."""
 
     @property
     def sure(self) -> pd.DataFrame:
@@ -77,11 +80,14 @@ def compare(first: Path, second: Path) -> Comparison:
     metrics = list(_metrics(run, one, other))
     if any(run.uses_domain for run in runs) and not run.dg:
         metrics.insert(1, _metric(f"{metrics[0].name}, {TRACKS[1]}", one.told, other.told))
+    if come := _as_they_come(*runs):
+        metrics.insert(1, come)
     names = run.method, runs[1].method
     if names[0] == names[1]:
         names = str(first), str(second)
     equal = bool((one.predicted == other.predicted).all())
-    return Comparison(names, run.data, len(one), equal, metrics, _pairs(run, one, other))
+    critical = dict.fromkeys(name for of in runs for name in Run(of.runs[0].folder).result.critical)
+    return Comparison(names, run.data, len(one), equal, metrics, _pairs(run, one, other), list(critical))
 
 
 def _run(place: Path) -> MethodRun:
@@ -137,6 +143,16 @@ def _metric(name: str, one: Answers, other: Answers, of: View = "pair_average") 
         a, b = (Models.of([find(BY_CLASS).sampled(answers)], of) for answers in (one, other))
         test = difference(a, b) if a and b else None
     return Compared(name, first, second, test)
+
+
+def _as_they_come(first: MethodRun, second: MethodRun) -> Compared | None:
+    """The accuracy of samples as they come, if both are calibrated and tested on domains that they were trained on."""
+    if first.dg or not (first.calibrated and second.calibrated):
+        return None
+    a, b = (replace(run, metric="as_they_come") for run in (first, second))
+    sides = [Models.of([run.sampled], "pair_average") for run in (a, b)]
+    test = difference(sides[0], sides[1]) if sides[0] and sides[1] else None
+    return Compared("samples as they come", a.pairs.pair_average or 0.0, b.pairs.pair_average or 0.0, test)
 
 
 def truth_of(answers: Answers) -> dict[str, Any]:

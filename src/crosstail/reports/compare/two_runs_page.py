@@ -1,7 +1,10 @@
 """Two runs side by side, as a page and for the terminal."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
+
+import pandas as pd
 
 from crosstail.metrics import DEFAULT, LEVEL, find
 from crosstail.reports.charts import certain
@@ -9,6 +12,7 @@ from crosstail.reports.compare.charts import LABELLED
 from crosstail.reports.compare.gain_charts import COLOURED, gain_heat_map
 from crosstail.reports.compare.two_runs import Compared, Comparison
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text
+from crosstail.reports.run.critical import CRITICAL
 from crosstail.reports.vega_lite import draw
 from crosstail.reports.wording import interval, number, probability, several
 
@@ -35,21 +39,24 @@ def summary(found: Comparison) -> list[Block]:
     """The parts that fit the terminal."""
     first, second = found.names
     metrics = _metrics_table(found, narrow=True)
-    pairs = _pairs_table(found, LISTED, narrow=True)
-    return [Text(f"A: {first}, B: {second}, on {found.data}"), metrics, pairs, *map(Text, _verdict(found))]
+    pairs = [_pairs_table(found, LISTED, narrow=True)] * (len(_differing(found)) > 0)
+    critical = _critical(found, narrow=True)
+    return [Text(f"A: {first}, B: {second}, on {found.data}"), *critical, metrics, *pairs, *map(Text, _verdict(found))]
 
 
 def _blocks(found: Comparison) -> Iterator[Block]:
     overall, by_pair = _verdict(found)
+    yield from _critical(found)
     yield Text(overall, lead=True)
     yield Cards(list(_cards(found)))
     yield Heading("Overall")
     yield _metrics_table(found)
     yield Heading("Pair by pair")
     yield Text(by_pair)
-    if found.pairs["class"].nunique() <= LABELLED or found.pairs["domain"].nunique() <= LABELLED:
-        yield _chart(found)
-    yield _pairs_table(found, SHOWN)
+    if len(_differing(found)):
+        if found.pairs["class"].nunique() <= LABELLED or found.pairs["domain"].nunique() <= LABELLED:
+            yield _chart(found)
+        yield _pairs_table(found, SHOWN)
     yield Heading("How it is computed")
     yield Text(HOW)
 
@@ -72,7 +79,15 @@ def _verdict(found: Comparison) -> tuple[str, str]:
         pairs = f"{first} is significantly better on {several(better, 'pair')} and worse on {worse:,}"
     else:
         pairs = f"{first} and {second} do not differ significantly on any single pair"
-    return overall, f"{pairs}, of {len(found.pairs):,}, corrected for their number."
+    pairs = f"{pairs}, of {len(found.pairs):,}, corrected for their number."
+    if not len(_differing(found)):
+        pairs = f"{first} and {second} have the same accuracy on each of the {several(len(found.pairs), 'pair')}."
+    return overall, pairs
+
+
+def _differing(found: Comparison) -> pd.DataFrame:
+    """The pairs with a difference that the tables can show."""
+    return found.pairs[found.pairs["difference"].abs().round(1) > 0]
 
 
 def _cards(found: Comparison) -> Iterator[Card]:
@@ -105,8 +120,18 @@ def _metrics_table(found: Comparison, *, narrow: bool = False) -> Table:
     return Table(header=header, rows=rows, emphasised={(0, j) for j in range(len(header))})
 
 
-def _pairs_table(found: Comparison, most: int, *, narrow: bool = False) -> Table:
-    order = found.pairs.assign(size=-found.pairs["difference"].abs()).sort_values(["p", "size"], kind="stable")
+def _critical(found: Comparison, *, narrow: bool = False) -> list[Block]:
+    """The recall of classes that must not be missed at each site, if there are any."""
+    own = found.pairs[found.pairs["class"].isin(found.critical)]
+    if own.empty:
+        return []
+    table = _pairs_table(replace(found, pairs=own), len(own), narrow=narrow, every=True)
+    return [Heading(CRITICAL), replace(table, title="")]
+
+
+def _pairs_table(found: Comparison, most: int, *, narrow: bool = False, every: bool = False) -> Table:
+    differing = found.pairs if every else _differing(found)
+    order = differing.assign(size=-differing["difference"].abs()).sort_values(["p", "size"], kind="stable")
     rows = [
         [f"{row['domain']} / {row['class']}", *[f"{row['count']:,}"] * (not narrow), f"{row['tested']:,}"]
         + [number(row[name]) for name in ("first", "second")]
@@ -119,9 +144,11 @@ def _pairs_table(found: Comparison, most: int, *, narrow: bool = False) -> Table
     header += [*["95 % interval", "p"] * (not narrow), "corrected p"]
     sure = {(i, len(header) - 1) for i, p in enumerate(order["adjusted"].head(most)) if p < LEVEL}
     rest = len(order) - most
+    equal = len(found.pairs) - len(differing)
     note = f"The pairs with the smallest p-values first; {rest:,} more are in `--json`." if rest > 0 else ""
+    note += f" {several(equal, 'pair')} without a difference {'is' if equal == 1 else 'are'} left out." if equal else ""
     title = "" if not narrow else "pairs that differ most"
-    return Table(title=title, header=header, rows=rows, emphasised=sure, note=note)
+    return Table(title=title, header=header, rows=rows, emphasised=sure, note=note.strip())
 
 
 def _chart(found: Comparison) -> Chart:

@@ -37,9 +37,5 @@ def floating(block: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape everything that LaTeX would interpret.
-
-    >>> escape("a_b & 5 %")
-    'a\\\\_b \\\\& 5 \\\\%'
-    """
+    """Escape everything that LaTeX would interpret."""
     return "".join(_SPECIAL.get(sign, sign) for sign in text)

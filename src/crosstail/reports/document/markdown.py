@@ -30,20 +30,12 @@ def table(block: Table) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape everything that Markdown or HTML would interpret.
-
-    >>> print(escape("<b>a_b &amp; [c](d)"))
-    \\<b\\>a\\_b \\&amp; \\[c\\](d)
-    """
+    """Escape everything that Markdown or HTML would interpret."""
     return re.sub(r"([\\|*_`<>\[\]&~$])", r"\\\1", " ".join(text.splitlines()))
 
 
 def _prose(words: str) -> str:
-    """Plain text with code between backticks.
-
-    >>> print(_prose("`a_b` or a_b"))
-    `a_b` or a\\_b
-    """
+    """Plain text with code between backticks."""
     parts = CODE.split(words)
     return "".join(f"`{part}`" if i % 2 else escape(part) for i, part in enumerate(parts))
 

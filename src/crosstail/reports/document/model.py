@@ -26,10 +26,14 @@ _NUMBER = re.compile(r"(?:[\W\d_]|\b(?:to|of|n|p|e|s|ms|min|h|kB|MB|GB)\b)*")
 
 @dataclass(frozen=True)
 class Heading:
-    """The title of a section, listed in the page's table of contents; of a part of one at level 3."""
+    """The title of a section, listed in the page's table of contents; of a part of one at level 3.
+
+    A `closed` section is opened by a click on its title, as long as the page is not printed.
+    """
 
     text: str
     level: Literal[2, 3] = 2
+    closed: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,26 +87,21 @@ class Cards:
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """A table of text. Cells are addressed as (row, column), both from 0, the header not counted.
-
-    Columns of numbers are right-aligned, columns of words left-aligned.
+    """A table of text; cells are (row, column), both from 0 below the header, and numbers are right-aligned.
 
     `name` is the stem of its files (see `files.save_table`) and `numbers` the unrounded values behind them.
     """
 
-    header: Sequence[str]
-    """All empty: no header row."""
+    header: Sequence[str]  # all empty: no header row
     rows: Sequence[Sequence[str]]
     name: str = ""
     title: str = ""
     note: str = ""
     emphasised: Set[tuple[int, int]] = frozenset()
-    faint: Set[int] = frozenset()
-    """Rows that matter less."""
+    faint: Set[int] = frozenset()  # rows that matter less
+    # Background of a cell, from 0 (light) to 1 (dark); NaN marks a cell that should not be empty.
     shades: Mapping[tuple[int, int], float] = field(default_factory=dict)
-    """Background of a cell, from 0 (light) to 1 (dark); NaN marks a cell that should not be empty."""
-    words_last: bool = False
-    """The last column is prose: left-aligned and wrapped."""
+    words_last: bool = False  # the last column is prose: left-aligned and wrapped
     numbers: pd.DataFrame | None = None
 
     @property

@@ -25,17 +25,29 @@ async function draw(place) {
 // Charts near the window are drawn first, so that a page with many opens at once; the others follow when the browser is
 // idle, without being scrolled to. The page counts as loading until then (an open document in a frame holds back the
 // load event), so that a screenshot or a PDF made on loading has all charts. Printing draws what is left.
+const hidden = place => place.closest("details:not([open])");
 const near = new IntersectionObserver(found => { for (const one of found) if (one.isIntersecting) {
   near.unobserve(one.target); if (waiting.has(one.target)) draw(one.target); } }, {rootMargin: "600px"});
 places.forEach(place => near.observe(place));
 const frame = document.body.appendChild(Object.assign(document.createElement("iframe"), {hidden: true}));
 frame.contentDocument.open();
 const idle = window.requestIdleCallback ?? (then => setTimeout(then, 50));
-idle(function next() {
-  const [place] = waiting;
-  if (place) draw(place).finally(() => idle(next)); else { frame.contentDocument.close(); frame.remove(); }
+function next(done) {  // charts in a closed section follow when it is opened
+  const place = [...waiting].find(place => !hidden(place));
+  if (place) draw(place).finally(() => idle(() => next(done))); else done?.();
+}
+idle(() => next(() => { frame.contentDocument.close(); frame.remove(); }));
+for (const section of document.querySelectorAll("main details")) section.ontoggle = () => idle(() => next());
+addEventListener("beforeprint", () => {
+  for (const section of document.querySelectorAll("main details")) section.open = true;
+  [...waiting].forEach(draw);
 });
-addEventListener("beforeprint", () => [...waiting].forEach(draw));
+const reveal = () => {
+  const at = document.getElementById(location.hash.slice(1)), section = at?.closest("details");
+  if (section) { section.open = true; at.scrollIntoView(); }
+};
+addEventListener("hashchange", reveal);
+reveal();
 
 for (const field of document.querySelectorAll("[data-rows]")) field.oninput = () => {
   for (const row of field.parentElement.nextElementSibling.querySelectorAll("tbody tr"))
@@ -58,7 +70,7 @@ if (contents) {
   open();
   const links = [...contents.querySelectorAll("a")], heads = links.map(a => document.getElementById(a.hash.slice(1)));
   const mark = () => {
-    const at = heads.findLastIndex(head => head.getBoundingClientRect().top < 120);
+    const at = heads.findLastIndex(head => !(hidden(head) && !head.closest("summary")) && head.getBoundingClientRect().top < 120);
     links.forEach((link, i) => link.classList.toggle("here", i === Math.max(at, 0)));
   };
   addEventListener("scroll", mark, {passive: true});

@@ -88,11 +88,7 @@ def _items(block: Items) -> rich_table.Table:
 
 
 def cut(text: str, width: int) -> str:
-    """Shorten text to a width.
-
-    >>> cut("handwritten", 8)
-    'handwri…'
-    """
+    """Shorten text to a width."""
     return text if len(text) <= width else text[: width - 1] + "…"
 
 

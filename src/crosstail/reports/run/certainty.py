@@ -34,10 +34,20 @@ def certainty(run: Run, about: Certainty | None) -> Iterator[Block]:
         return
     yield Heading("How sure is it?")
     yield from _calibrated(run.result, about)
-    yield from _classes(about.metrics)
     if about.sets is not None:
         yield from _sets(run.result, about.sets)
     yield from suspects(run)
+
+
+def all_figures(result: RunResult, about: Certainty | None) -> Iterator[Block]:
+    """Every metric of the probabilities, by domain and by class, for an appendix."""
+    if about is None:
+        return
+    yield Heading("Metrics of the probabilities", 3)
+    rows, header = _reliability(result, about), ["domain", *RELIABILITY]
+    last = {(len(rows) - 1, j) for j in range(len(header))}
+    yield Table(header=header, rows=rows, note=RELIABILITY_NOTE, emphasised=last)
+    yield from _classes(about.metrics)
 
 
 @dataclass(frozen=True)
@@ -97,7 +107,7 @@ def _reliability_row(row: dict[Any, Any], sharpness: float, error: tuple[float, 
 
 
 def _calibrated(result: RunResult, about: Certainty) -> Iterator[Block]:
-    given, test, table = about.given, about.samples, about.metrics
+    given, test = about.given, about.samples
     confidence, before = Confidence.of(test, given), Confidence.of(test, None)
     error, low, high = confidence.error()
     source = f"Temperatures come from {given.samples:,} validation samples." if given.samples else NO_SAMPLES
@@ -109,12 +119,18 @@ def _calibrated(result: RunResult, about: Certainty) -> Iterator[Block]:
         f"equally, confidence and accuracy differ by {number(error)} points on average (95 % interval "
         f"{interval(low, high)}); before calibration it was {number(before.error()[0])}. {source}"
     )
-    rows = reliability_rows(test, given, table)
-    together = rows_by(table).to_dict("records")[0] | {"domain": "all, domain unknown"}
-    rows.append(_reliability_row(together, given.sharpness, (error, low, high)))
-    last = {(len(rows) - 1, j) for j in range(len(rows[0]))}
-    yield Table(header=["domain", *RELIABILITY], rows=rows, note=RELIABILITY_NOTE, emphasised=last)
+    rows = [[name, tested, *error] for name, tested, _, *error in (row[:5] for row in _reliability(result, about))]
+    header = ["domain", "tested", "difference, points", "95 % interval"]
+    yield Table(header=header, rows=rows, emphasised={(len(rows) - 1, j) for j in range(len(header))})
     yield from reliability_chart(confidence.curves(result.domains))
+
+
+def _reliability(result: RunResult, about: Certainty) -> list[list[str]]:
+    """A row for each domain and one for all samples, of what `RELIABILITY` names."""
+    given, test, table = about.given, about.samples, about.metrics
+    together = rows_by(table).to_dict("records")[0] | {"domain": "all, domain unknown"}
+    last = _reliability_row(together, given.sharpness, Confidence.of(test, given).error())
+    return [*reliability_rows(test, given, table), last]
 
 
 def reliability_chart(curves: pd.DataFrame) -> Iterator[Chart]:

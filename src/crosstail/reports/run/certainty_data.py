@@ -8,6 +8,7 @@ import pandas as pd
 from crosstail.metrics import Answers, group_metrics
 from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.reports.run.set_coverage import covered
+from crosstail.reports.run.two_questions import Questions
 from crosstail.training.run import Run
 
 FILE = "metrics.csv"
@@ -25,6 +26,7 @@ class Certainty:
     """Result of `covered`; None for a single sample."""
     metrics: pd.DataFrame
     """Result of `calibrated_metrics`."""
+    questions: Questions | None
 
     @classmethod
     def of(cls, run: Run) -> "Certainty | None":
@@ -33,7 +35,7 @@ class Certainty:
             return None
         test, given = run.held_out.test, run.calibration
         sets = covered(test, given) if len(test) > 1 else None
-        return cls(test, given, sets, calibrated_metrics(test, given, sets))
+        return cls(test, given, sets, calibrated_metrics(test, given, sets), Questions.of_runs([run]))
 
 
 def calibrated_metrics(test: Answers, given: Calibration, sets: pd.DataFrame | None) -> pd.DataFrame:

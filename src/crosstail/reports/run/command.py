@@ -1,27 +1,29 @@
 """The command line that repeats a run, derived from the fields of its spec."""
 
 import shlex
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import fields
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from crosstail.data import DataSpec
+from crosstail.data import DataSpec, DomainDataset, as_inputs
 from crosstail.data.spec import READ
+from crosstail.prediction.export import SUFFIXES
 from crosstail.training import RunSpec
 
 SPELLED = {"hparams": "--hp", "columns": "--column"}
 NEGATIVE = {"freeze": "--finetune", "augment": "--no-augment"}
 
 
-def command(spec: RunSpec, out: Path) -> str:
+def command(spec: RunSpec, out: Path, critical: Sequence[str] = ()) -> str:
     """The command line of a run, with every option whose default may change.
 
     >>> command(RunSpec(dataset="my photos", algorithm="boda", hparams={"lr": 0.01}), Path("run"))[:66]
     "crosstail fit 'my photos' --algorithm boda --protocol mdlt --data-"
     """
     options = words(**{field.name: getattr(spec, field.name) for field in fields(spec) if field.name != "dataset"})
-    return shlex.join(["crosstail", "fit", spec.dataset, *options, "--out", str(out)])
+    return shlex.join(["crosstail", "fit", spec.dataset, *options, *words(critical=critical), "--out", str(out)])
 
 
 def short_command(verb: str, spec: RunSpec, out: str, *flags: str) -> str:
@@ -55,6 +57,20 @@ def options(spec: DataSpec, only: Container[str] | None = None) -> list[str]:
     plain = type(spec)(dataset=spec.dataset)
     changed = [f.name for f in fields(spec) if getattr(spec, f.name) != getattr(plain, f.name)]
     return words(**{name: getattr(spec, name) for name in changed if only is None or name in only})
+
+
+def inputs_of(spec: DataSpec, dataset: DomainDataset) -> list[str]:
+    """Labelled data as `predict` reads them, or one of their images; empty if there is none."""
+    if found := as_inputs(spec.dataset, spec.columns):
+        return [*found, *["--skip-broken"] * spec.skip_broken]
+    root = dataset.kind.root(dataset.x)
+    files = () if root is None else (root / name for name in dataset.names())
+    return [str(file) for file in islice((file for file in files if file.is_file()), 1)]  # they may be in other files
+
+
+def export_words(run: Path, out: Path) -> list[str]:
+    """The words of an `export` to a file, whose suffix says in which format."""
+    return ["export", str(run), *["--format", "torch"] * (out.suffix == SUFFIXES["torch"]), "--out", str(out)]
 
 
 def _option(name: str, value: Any) -> Iterator[str]:

@@ -13,9 +13,11 @@ from crosstail.prediction.predictor import Predictor
 from crosstail.reports.document.model import Block, Card, Cards, Code, Document, Heading, Table, Text, bullets
 from crosstail.reports.run.certainty_elsewhere import certainty_elsewhere, suffix
 from crosstail.reports.run.confusions import confusion_blocks
+from crosstail.reports.run.critical import critical_blocks
 from crosstail.reports.run.model_card import accuracy_table, intervals_note
 from crosstail.reports.run.tested import Tested
-from crosstail.reports.run.verdict import below, clearly_worse, pair_name, tested_pairs, tone
+from crosstail.reports.run.two_questions import Questions, card_of, question_blocks
+from crosstail.reports.run.verdict import below, lowest_pairs, pair_name, tested_pairs, tone
 from crosstail.reports.run.worst_pairs import pair_heat_map, worst_pairs
 from crosstail.reports.wording import interval, listing, number, percent, sentence, several, worst_pair
 from crosstail.training.data_facts import DataFacts
@@ -31,20 +33,25 @@ def label_of(found: Evaluated) -> str:
     return HELD_OUT if found.held_out == len(found.samples) else "tested data"
 
 
-def evaluation_document(predictor: Predictor, found: Evaluated, command: str) -> Document:
+def evaluation_document(
+    predictor: Predictor, found: Evaluated, command: str, questions: Questions | None = None
+) -> Document:
     """Whether the model holds up on the new data, where it fails, how sure it is, what to do, and how it was tested.
 
     If the samples are from the run's own test set, no comparison is shown.
     """
-    result, new, what = predictor.run.result, Tested.of_answers(found.answers), label_of(found)
+    result, what = predictor.run.result, label_of(found)
+    new = replace(Tested.of_answers(found.answers), critical=result.critical)
     own, kept = Tested.of_results([result]), predictor.run.held_out and predictor.run.held_out.test
     if what == HELD_OUT:
         own, kept = replace(own, accuracy=own.accuracy.only(np.zeros(own.counts.shape, bool)), informed=None), None
     images = len(result.input_shape) == 3
     blocks: list[Block] = [
+        *critical_blocks(new, questions),
         Heading("Can I use it?"),
-        *_usable(new, own, what),
+        *_usable(new, own, what, questions),
         domain_table(new, own, what),
+        *question_blocks(questions),
         Heading("Where does it fail?"),
         *pair_heat_map(side_by_side(new, own, what), own.shots[1]),
         *confusion_blocks(replace(found.answers, row=None), found.samples, images=images),
@@ -65,12 +72,12 @@ def _comparable(new: Tested, own: Tested) -> tuple[PairAccuracy, PairAccuracy]:
     return now, before.only(np.broadcast_to(shared, before.totals.shape))
 
 
-def _usable(new: Tested, own: Tested, what: str) -> Iterator[Block]:
+def _usable(new: Tested, own: Tested, what: str, questions: Questions | None) -> Iterator[Block]:
     now, before = _comparable(new, own)
     ends, tested = now.interval() or (np.nan, np.nan), tested_pairs(new.pairs)
     assert now.pair_average is not None  # at least one sample counts
     domains = several(int(now.totals.any(axis=1).sum()), "domain")
-    where = f"On {several(int(now.totals.sum()), 'sample')} of {domains}"
+    where = f"On {several(int(now.totals.sum()), 'sample')} of {domains}, with every pair weighted equally"
     expected = f"{where}, {percent(now.pair_average)} % of the answers are right (95 % interval {_interval(ends)})"
     cards = [_card(what.capitalize(), now, "pair_average", f"{several(len(tested), 'pair')}, equally weighted")]
     if what == HELD_OUT:
@@ -83,7 +90,8 @@ def _usable(new: Tested, own: Tested, what: str) -> Iterator[Block]:
         verdict = f"{then}: {_verdict(ends, was)}."
         cards.append(_card("The run's test set", before, "pair_average", "the same classes"))
         cards.append(Card("Difference", f"{number(difference, 1, '+')} points", _verdict(ends, was)))
-    yield Text(f"{expected}{verdict} {clearly_worse(tested, 100 * now.pair_average)}", lead=True)
+    yield Text(f"{expected}{verdict} {lowest_pairs(tested, 100 * now.pair_average, len(new.classes))}", lead=True)
+    cards += [card_of(questions)] if questions else []
     yield Cards([*cards, _card("Worst pair", now, "worst_pair", worst_pair(now, new.domains, new.classes))])
 
 

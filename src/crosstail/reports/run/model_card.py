@@ -15,10 +15,14 @@ from crosstail.reports.document.model import Block, Code, Document, Heading, Tab
 from crosstail.reports.run.certainty import certainty_card
 from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.command import command
+from crosstail.reports.run.critical import critical_summary
+from crosstail.reports.run.critical import title_of as title_of_critical
 from crosstail.reports.run.how_trained import how_trained
 from crosstail.reports.run.suspects import label_error_note
 from crosstail.reports.run.tables import headline_table, worst_table
 from crosstail.reports.run.tested import Tested
+from crosstail.reports.run.two_questions import question_blocks
+from crosstail.reports.run.verdict import ends, right
 from crosstail.reports.wording import (
     TRACKS,
     either,
@@ -54,7 +58,9 @@ def model_card(
     `repeated` are sentences on duplicates in the data.
     """
     result, tested = run.result, Tested.of_results([run.result])
+    questions = about.questions if about else None
     parts: dict[str, list[Block]] = {
+        title_of_critical(tested): [critical_summary(tested, questions)] if tested.critical else [],
         "File": [bullets(_file(exported))] if exported else [],
         "Model and intended use": [bullets(_purpose(result))],
         "Data": [bullets(filter(None, (*_data(result), label_error_note(run)))), _counts(result)],
@@ -62,11 +68,12 @@ def model_card(
         f"{'Estimated' if result.estimate else 'Test'} accuracy in %": [
             bullets(filter(None, (estimate_note(result), tested.tracks_note, intervals_note(tested.accuracy)))),
             accuracy_table(tested),
+            *question_blocks(questions),
         ],
         "Certainty": certainty_card(run, about),
         "Limits": [bullets([*limits(run, tested), *repeated])],
         "Versions and checksums": [bullets(versions(run))],
-        "How to repeat it": [Code(command(result.spec, run.path))],
+        "How to repeat it": [Code(command(result.spec, run.path, result.critical))],
     }
     blocks = [block for heading, part in parts.items() if part for block in (Heading(heading), *part)]
     return Document(title_of(result.spec), blocks)
@@ -137,6 +144,10 @@ def _file(description: dict[str, Any]) -> Iterator[str]:
         yield f"For inputs from the domain {description['site']} only: it is fixed in the file."
     elif "known" in description:
         yield "The file predicts with the domain unknown; crosstail export --site fixes one."
+    yield (
+        "Its probabilities are for pairs that are all equally important; `as_they_come` in the .json file beside it "
+        "says how to turn them into those for classes as frequent as at a site."
+    )
     yield (
         f"Compared with the run on {check['samples']:,} of {check['inputs']}: same classes, probabilities within "
         f"{check['largest_difference']:.1g}."
@@ -239,7 +250,9 @@ def _pair_limits(pairs: pd.DataFrame) -> Iterator[str]:
         yield f"{share} no test samples, so the accuracy there is unknown: {_pair_names(untested)}."
     weak = worst_table(tested[tested["accuracy"] < WEAK], len(tested))
     if len(weak):
-        yield f"Below {WEAK} %: {len(weak):,} of {several(len(tested), 'tested pair')}, {_pair_names(weak)}."
+        rows = weak.to_dict("records")
+        named = listing([f"{row['domain']} / {row['class']} ({right(row)}, {ends(row)})" for row in rows])
+        yield f"Below {WEAK} %: {len(weak):,} of {several(len(tested), 'tested pair')}, {named}."
     if len(zero):
         yield f"{several(len(zero), 'pair')} had no training samples: {_pair_names(zero)}."
     yield resolution_note(tested)

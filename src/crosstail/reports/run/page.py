@@ -11,18 +11,20 @@ from crosstail.reports.document import html, markdown
 from crosstail.reports.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
 from crosstail.reports.run import model_card as card
 from crosstail.reports.run import tables
-from crosstail.reports.run.certainty import certainty
+from crosstail.reports.run.certainty import all_figures, certainty
 from crosstail.reports.run.certainty_data import FILE as METRICS
 from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.charts import loss_chart, selection_chart
 from crosstail.reports.run.command import command
 from crosstail.reports.run.confusions import confusion_blocks
+from crosstail.reports.run.critical import critical_blocks
 from crosstail.reports.run.duplicates import duplicates
 from crosstail.reports.run.how_trained import how_trained
 from crosstail.reports.run.pooled_run import pooled_answers
 from crosstail.reports.run.tables import DISTANCES, STATISTICS
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.trace import trace_charts
+from crosstail.reports.run.two_questions import Questions
 from crosstail.reports.run.unseen import unseen_blocks
 from crosstail.reports.run.verdict import next_steps, usable
 from crosstail.reports.run.worst_pairs import pair_map, worst_pairs
@@ -51,9 +53,9 @@ def write_page(run: Run) -> None:
     write_whole(run.path / "model_card.md", markdown.render(card.model_card(run, about, repeated)).encode())
 
 
-def write_folds_page(out: Path, runs: Sequence[Run]) -> None:
-    """Write OUT/report.html over the runs that leave out each domain or fold."""
-    html.save(folds_document(out, runs), out / "report.html")
+def write_folds_page(out: Path, runs: Sequence[Run], final: Run | None = None) -> None:
+    """Write OUT/report.html over the runs that leave out each domain or fold; `final` is the run on every sample."""
+    html.save(folds_document(out, runs, final), out / "report.html")
 
 
 def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()) -> Document:
@@ -61,21 +63,24 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
     result, tested = run.result, Tested.of_results([run.result])
     mistaken = confusion_blocks(run.test, run.dataset, images=len(result.input_shape) == 3)
     fails = [*pair_map(tested, _counted(result)), *mistaken, *worst_pairs(tested, _counted(result))]
+    questions = about.questions if about else None
     blocks = [
+        *critical_blocks(tested, questions),
         Heading("Can I use it?"),
-        *usable(tested, [result]),
+        *usable(tested, [result], questions),
         *([Heading("Where does it fail?"), *fails] if fails else ()),
         *certainty(run, about),
         Heading("What next?"),
         *next_steps([result], tested, run.path),
-        Heading("How was it made?"),
+        Heading("How was it made?", closed=True),
         *_notes([result]),
         *_metrics([result], tested),
+        *all_figures(result, about),
         *_training(result, run.records),
         *_data([result]),
         Heading("Limits", 3),
         bullets([*card.limits(run, tested), *repeated]),
-        *_repeat(command(result.spec, run.path), result),
+        *_repeat(command(result.spec, run.path, result.critical), result),
         Heading("Versions and checksums", 3),
         bullets(card.versions(run)),
         Text("`model_card.md` has the same and more, to ship with the model.", dim=True),
@@ -84,25 +89,27 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
     return Document(card.title_of(result.spec), blocks)
 
 
-def folds_document(out: Path, runs: Sequence[Run]) -> Document:
+def folds_document(out: Path, runs: Sequence[Run], final: Run | None = None) -> Document:
     """The page over all folds, or over all unseen domains."""
     results = [run.result for run in runs]
     spec, tested, images = results[0].spec, Tested.of_results(results), len(results[0].input_shape) == 3
-    dg = spec.unseen_domains
+    dg, questions = spec.unseen_domains, Questions.of_runs([final] if final else runs)
     blocks = [
+        *critical_blocks(tested, questions),
         Heading("Can I use it on a new domain?" if dg else "Can I use it?"),
-        *(unseen_blocks(results) if dg else (*usable(tested, results), *_folds(results, tested))),
+        *(unseen_blocks(results) if dg else usable(tested, results, questions)),
+        *(() if dg else _folds(results, tested)),
         Heading("Where does it fail?"),
         *pair_map(tested, _counted(results[0])),
         *confusion_blocks(pooled_answers(runs), runs[0].dataset, images=images),
         *worst_pairs(tested, _counted(results[0])),
         Heading("What next?"),
         *next_steps(results, tested, out),
-        Heading("How was it made?"),
+        Heading("How was it made?", closed=True),
         *_notes(results),
         *_metrics(results, tested),
         *_data(results),
-        *_repeat(command(replace(spec, unseen=None, fold=None), out), results[0]),
+        *_repeat(command(replace(spec, unseen=None, fold=None), out, results[0].critical), results[0]),
         *(_each_unseen(results) if dg else ()),
     ]
     return Document(card.title_of(spec, folds=True), blocks)

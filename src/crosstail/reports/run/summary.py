@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from crosstail.reports.document.model import Table
-from crosstail.reports.run.tables import DISTANCES, STATISTICS, cross_validation_table, fold_table
+from crosstail.reports.run.tables import cross_validation_table, fold_table
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.unseen import expectation, seen_table
 from crosstail.reports.wording import (
@@ -12,9 +12,9 @@ from crosstail.reports.wording import (
     TRACKS,
     either,
     estimate_note,
-    estimated,
     number,
     percent,
+    shot_sizes,
     tail_note,
     worst_pair,
 )
@@ -46,24 +46,22 @@ def _tracks(tested: Tested, shots: bool = False) -> tuple[list[Row], list[Row] |
         for domain, value in zip(tested.domains, accuracy.domains, strict=True):
             if value is not None:
                 found.append([f"  {domain}", percent(value), "worst" if value == accuracy.worst_domain else ""])
-        return found + (_shots(accuracy.shots(tested.counts, *tested.shots)) if shots else [])
+        return found + (_shots(accuracy.shots(tested.counts, *tested.shots), tested.shots) if shots else [])
 
     return rows(known=False), rows(known=True) if tested.has_known else None
 
 
 def result_summary(result: RunResult) -> Table:
-    """The test accuracy and the transferability statistics of one run."""
+    """The test accuracy of one run."""
     test, tested = result.tested(), Tested.of_results([result])
     rows, others = _tracks(tested)
     if result.raw and not result.estimate:
         rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
-    rows += _shots(test.shots)
-    for name, symbol in STATISTICS.items():
-        value = estimated(getattr(result.transferability, name), result.transferability.errors.get(name))
-        rows.append([f"transferability {symbol}", value, DISTANCES[symbol]])
+    rows += _shots(test.shots, result.shots)
     if others is not None:
-        others += _shots(result.tested(known=True).shots)
-    title = f"{_subject(result.spec)}: {'estimated' if result.estimate else 'test'} accuracy"
+        others += _shots(result.tested(known=True).shots, result.shots)
+    kind = "estimated" if result.estimate else "test"
+    title = f"{_subject(result.spec)}: {kind} accuracy; a pair is one class in one domain"
     return _summary(title, rows, others, " ".join(filter(None, (tested.tracks_note, estimate_note(result)))))
 
 
@@ -84,8 +82,9 @@ def _subject(spec: RunSpec) -> str:
     return f"{what}, {spec.part}" if spec.part else what
 
 
-def _shots(shots: dict[str, float | None]) -> list[Row]:
-    return [[f"{shot}-shot pairs", percent(value), ""] for shot, value in shots.items() if value is not None]
+def _shots(values: dict[str, float | None], shots: tuple[int, int]) -> list[Row]:
+    sizes = shot_sizes(*shots)
+    return [[f"{shot}-shot pairs", percent(value), sizes[shot]] for shot, value in values.items() if value is not None]
 
 
 def folds_summary(results: Sequence[RunResult]) -> list[Table]:

@@ -8,9 +8,8 @@ import pandas as pd
 
 from crosstail.data.spec import READ
 from crosstail.metrics import Answers
-from crosstail.metrics._calibration import training_shares
+from crosstail.metrics._prevalence import training_shares, with_prior
 from crosstail.prediction.label_errors import worth_a_look
-from crosstail.prediction.prior import with_prior
 from crosstail.reports.document.model import Block, Gallery, Heading, Picture, Table, Text, bullets
 from crosstail.reports.run.command import options
 from crosstail.reports.wording import number

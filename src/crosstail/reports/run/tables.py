@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crosstail.metrics import SHOTS, find
+from crosstail.metrics import find
 from crosstail.metrics._views import View
 from crosstail.reports.document.model import Table
 from crosstail.reports.run.tested import Tested
-from crosstail.reports.wording import number, tail_note, worst_pair
-from crosstail.training.result import Evaluation, RunResult, counted_steps, has_learnt, pooled
+from crosstail.reports.wording import number, shot_sizes, tail_note, worst_pair
+from crosstail.training.result import Evaluation, RunResult, pooled
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
 ESTIMATED = (
@@ -61,14 +61,14 @@ def headline_table(tested: Tested, known: bool = False) -> pd.DataFrame:
         else:
             views["all samples"] = "average", next(iter(share))
         rows += [(name, getattr(accuracy, of), accuracy.interval(of), what) for name, (of, what) in views.items()]
+        if len(share) == 1:  # the mean over domains is the domain
+            rows[-1] = (*rows[-1][:2], accuracy.interval(list(tested.domains).index(next(iter(share)))), rows[-1][3])
         rows.insert(2, ("10th percentile", accuracy.tail, (np.nan, np.nan), tail_note(accuracy)))
     if not tested.zero_shot:  # in an unseen domain every pair is zero-shot
-        many, few = tested.shots
-        sizes = {"many": f"over {many}", "medium": f"{few + 1} to {many}", "few": f"1 to {few}", "zero": "no"}
-        for shot in SHOTS:
+        for shot, size in shot_sizes(*tested.shots).items():
             group = pairs[pairs["shot"] == shot]
             if len(group):
-                what = f"{len(group):,} with {sizes[shot]} training samples"
+                what = f"{len(group):,} with {size}"
                 own = accuracy.only((every["shot"] == shot).to_numpy().reshape(accuracy.totals.shape))
                 rows.append((f"{shot}-shot pairs", own.pair_average, own.interval("pair_average"), what))
     scaled = [(name, *(100 * value for value in (of, *ends)), what) for name, of, ends, what in rows]
@@ -119,6 +119,17 @@ def cross_validation_table(results: Sequence[RunResult]) -> pd.DataFrame:
     together = dict(zip(metrics[:5], values, strict=True))
     added = [{"fold": "pooled", "tested": whole.totals.sum(), **together}, {"fold": "± over folds", **spread}]
     return pd.concat([table, pd.DataFrame(added)], ignore_index=True)
+
+
+def counted_steps(records: Sequence[Evaluation]) -> list[int]:
+    """The number of steps of all stages up to each evaluation."""
+    first = max((record.step for record in records if record.stage == 1), default=0)
+    return [record.step + (record.stage - 1) * first for record in records]
+
+
+def has_learnt(record: Evaluation, records: Sequence[Evaluation]) -> bool:
+    """Whether an evaluation is of a trained or fitted model: not the first of a stage that has steps."""
+    return record.step > 0 or (record.stage == 2 and sum(other.stage == 2 for other in records) == 1)
 
 
 def selection_curve(result: RunResult, records: Sequence[Evaluation]) -> pd.DataFrame:

@@ -26,6 +26,8 @@ class Tested:
     informed: PairAccuracy | None = None
     """Of the model that is told the domain, if it makes use of that."""
     shots: tuple[int, int] = (100, 20)
+    critical: Sequence[str] = ()
+    """Classes that must not be missed."""
     unseen: Sequence[str] = ()
     """Domains that were left out of training, if only these were tested: their counts are the sums of the others."""
     zero_shot: bool = False
@@ -49,7 +51,7 @@ class Tested:
         values, informed = pooled(results), pooled(results, known=True) if known else None
         if not first.spec.unseen_domains:
             values, informed = values.by_class(), informed and informed.by_class()
-        about = informed, first.shots, list(unseen), first.spec.unseen_domains
+        about = informed, first.shots, first.critical, list(unseen), first.spec.unseen_domains
         return cls(first.domains, first.classes, counts, values, *about)
 
     @property

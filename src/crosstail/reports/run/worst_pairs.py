@@ -65,4 +65,4 @@ def worst_pairs(of: Tested, counted: str = "training samples") -> Iterator[Block
     header = ["pair", TRACKS[0] if known else "accuracy", "95 % interval", *[TRACKS[1]] * known]
     header += ["correct", "tested", counted, "shots"]
     yield Heading("The worst pairs", 3)
-    yield Table(header=header, rows=rows, note=f"Wilson intervals. {resolution_note(tested_pairs(pairs))}")
+    yield Table(header=header, rows=rows, note=resolution_note(tested_pairs(pairs)))

@@ -40,10 +40,7 @@ class Launcher(AbstractContextManager["Launcher"], Protocol):
 
 
 def after_death(store: Store, job: Job | None, deaths: int, overdue: float | None, hint: str) -> Outcome | None:
-    """The outcome of a job whose worker died; None if another worker is to resume it.
-
-    `overdue` is the time limit if it was exceeded; `hint` is for workers that die before they get a job.
-    """
+    """The outcome of a job whose worker died, or was `overdue` (its limit); None if another worker is to resume it."""
     if job is None and deaths == DEATHS:
         raise OSError(f"{DEATHS} workers have died without a job: {hint}")
     if job is not None and overdue is not None:
@@ -55,5 +52,4 @@ def after_death(store: Store, job: Job | None, deaths: int, overdue: float | Non
 
 def launcher(name: str, store: Store, resources: Resources) -> Launcher:
     """A launcher by its name."""
-    made: Launcher = discovery.find("crosstail.sweeps.launchers", name, "launcher").launcher(store, resources)
-    return made
+    return discovery.find("crosstail.sweeps.launchers", name, "launcher").launcher(store, resources)

@@ -4,7 +4,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from crosstail.training.logs._log import Hparams, Log, Point
+from crosstail.training.logs import Hparams, Log, Point
 
 try:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

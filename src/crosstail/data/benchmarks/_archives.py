@@ -1,4 +1,4 @@
-"""Unpacking zip and tar files safely."""
+"""The files of a data sheet, downloaded, verified and unpacked safely."""
 
 import gzip
 import os
@@ -8,16 +8,36 @@ import stat
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+
+from crosstail.data.benchmarks._download import BytesProgress, download
+from crosstail.data.benchmarks._sheet import DataSheet
 
 MAC_ONLY = ("__MACOSX", ".DS_Store")
 
 
-def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a .zip or .tar file into a folder; a bad archive leaves nothing behind.
+def fetch(sheet: DataSheet, root: Path, *, say: Callable[[str], None], progress: BytesProgress | None = None) -> None:
+    """Download missing files and unpack archives, each once; one put into the root by hand counts as downloaded."""
+    for archive in sheet.archives:
+        mark = root / f".{archive.file}.unpacked"
+        present = (root / archive.file).exists()
+        if archive.optional and not present:
+            continue
+        if mark.exists():
+            say(f"{archive.file}: already unpacked")
+            continue
+        path = download(archive, root, progress=progress)
+        verified = f"{archive.checksum[0]} is right" if archive.checksum else "not verified: its checksum is unknown"
+        say(f"{archive.file}: {'already there' if present else 'downloaded'}, {verified}")
+        if archive.is_packed:
+            unpack(path, root)
+            mark.touch()
+            say(f"{archive.file}: unpacked; it may be deleted")
 
-    Members outside the folder, links and devices are refused with a ValueError.
-    """
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Unpack a .zip or .tar file; one with links, devices or paths that lead out is refused, and leaves nothing."""
     extract = _extract_zip if zipfile.is_zipfile(archive) else _extract_tar
     staging = folder / f".unpacking-{archive.name}"
     shutil.rmtree(staging, ignore_errors=True)

@@ -6,9 +6,8 @@ import zipfile
 
 import pytest
 
-from crosstail.data.benchmarks._fetch_archives import fetch
+from crosstail.data.benchmarks._archives import fetch, unpack
 from crosstail.data.benchmarks._sheet import Archive, DataSheet
-from crosstail.data.benchmarks._unpack import unpack
 
 
 def make_zip(path, members):
