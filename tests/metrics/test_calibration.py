@@ -232,3 +232,7 @@ def test_temperatures_that_do_not_help_on_other_samples_are_not_used():
 
 def test_one_sample_cannot_be_cross_fitted():
     assert kept_if_it_helps(np.log([[0.7, 0.3]]), np.array([0]), np.array([0]), np.ones(1), 1) == [1.0]
+
+
+def test_a_site_that_is_separated_perfectly_decides_nothing_about_others():
+    assert shrunk([Fitted(5.0, 0.0), Fitted(0.2, 1e6)], 0.5) == [0.5, 0.5]

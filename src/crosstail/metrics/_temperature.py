@@ -55,7 +55,8 @@ def shrunk(sites: list[Fitted], common: float) -> list[float]:
         values, precision = np.array(known).T
         centre = float(precision @ values / precision.sum())
         spread = float(precision @ (values - centre) ** 2) - (len(values) - 1)
-        between = max(0.0, spread / float(precision.sum() - (precision**2).sum() / precision.sum()))
+        others = float(precision.sum() - (precision**2).sum() / precision.sum())  # 0 if one is infinitely precise
+        between = max(0.0, spread / others) if others > 0 else 0.0
     share = [between / (between + one.squared_error) if between else 0.0 for one in sites]
     return [common + k * (one.log_sharpness - common) if k else common for k, one in zip(share, sites, strict=True)]
 
