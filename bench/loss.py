@@ -90,7 +90,7 @@ def run() -> list[Row]:
     floor = interleave({**losses, "products": products}, repeats=25)
     peer = interleave({**losses, "plain": lambda: step(plain_boda_loss)}, repeats=25)
     rows = []
-    for name, most in (("boda_loss", 1.3), ("rescaled_boda_loss", 1.5)):
+    for name, most in (("boda_loss", 1.25), ("rescaled_boda_loss", 1.4)):
         rows.append(Row(name, floor[name], "its two matrix products", floor[name] / floor["products"], most))
         rows.append(Row(name, peer[name], "cdist and masks", peer["plain"] / peer[name], 1.8, "at least"))
     sampled, exact = negatives_ratio()

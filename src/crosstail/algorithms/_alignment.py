@@ -50,6 +50,7 @@ class Alignment(ERM):
             negatives=h.negatives,
             window=None if h.refresh else h.window,
             reduction="positives" if h.per_positive else "mean",
+            synchronise=False,  # the batch is whole already
             validate=False,  # labels are checked at loading, loss terms at every evaluation
             **self.term(),
         )

@@ -1,44 +1,24 @@
 """Several processes, one batch: each embeds a part of the inputs, and all see the features of the whole batch."""
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from crosstail.data import DomainBatch
-from crosstail.losses import PairStatistics
-
-
-class _Gather(torch.autograd.Function):
-    """(B / R, …) of each of R processes → (R, B / R, …).
-
-    Every process computes the loss of the whole batch, so the gradient of its part is complete. Times R, because the
-    gradients of the weights are averaged over processes afterwards.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, values: Tensor) -> Tensor:
-        parts = [torch.empty_like(values) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, values.contiguous())
-        return torch.stack(parts)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        (gradient,) = gradients
-        return dist.get_world_size() * gradient[dist.get_rank()]
+from crosstail.losses.processes import gathered
 
 
 def joined(z: Tensor, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
     """Features, classes and domains of all processes in the order of a single process; `x` remains its own part."""
     if not dist.is_initialized():
         return z, batch
-    domains = len(torch.unique_consecutive(batch.domain))
+    domains, sizes = len(torch.unique_consecutive(batch.domain)), [len(z)] * dist.get_world_size()
 
     def whole(values: Tensor) -> Tensor:
-        parts: Tensor = _Gather.apply(values)  # (R, K · n, …) → (K, R, n, …)
-        by_domain = parts.reshape(len(parts), domains, -1, *parts.shape[2:]).transpose(0, 1)
+        every = gathered(values, sizes)  # (R · K · n, …) → (K, R, n, …)
+        by_domain = every.reshape(len(sizes), domains, -1, *every.shape[1:]).transpose(0, 1)
         return by_domain.flatten(0, 2)
 
     return whole(z), DomainBatch(batch.x, whole(batch.y), whole(batch.domain))
@@ -63,17 +43,3 @@ def average_gradients(parameters: list[Tensor]) -> None:
     sizes = [gradient.numel() for gradient in gradients]
     for gradient, part in zip(gradients, torch.split(flat, sizes), strict=True):
         gradient.copy_(part.view_as(gradient))
-
-
-def merged(statistics: PairStatistics) -> PairStatistics:
-    """Merge the statistics of all processes."""
-    states: list[Any] = [None] * dist.get_world_size()
-    dist.all_gather_object(states, {name: value.cpu() for name, value in statistics.state_dict().items()})
-    device = statistics.mean.device
-    d, c, f = statistics.mean.shape
-    total = PairStatistics(d, c, f, statistics.covariance)
-    for state in states:
-        part = PairStatistics(d, c, f, statistics.covariance)
-        part.load_state_dict(state)
-        total.merge(part)
-    return total.to(device)

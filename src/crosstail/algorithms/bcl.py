@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from crosstail.algorithms import bsoftmax
 from crosstail.algorithms._base import Choice, DomainBatch, LogUniform, hp
 from crosstail.algorithms.supcon import projection
-from crosstail.losses.distances import in_full_precision
+from crosstail.losses.host import in_full_precision
 
 
 class BCL(bsoftmax.BSoftmax):

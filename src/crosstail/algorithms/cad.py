@@ -2,7 +2,7 @@ import torch
 from torch import Tensor
 
 from crosstail.algorithms._base import ERM, Choice, DomainBatch, hp
-from crosstail.losses.distances import in_full_precision
+from crosstail.losses.host import in_full_precision
 
 
 class CAD(ERM):

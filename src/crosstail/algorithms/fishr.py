@@ -4,7 +4,7 @@ from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed
 from crosstail.algorithms._base import DomainBatch, LogUniform, Uniform, hp, when
-from crosstail.losses.distances import in_full_precision
+from crosstail.losses.host import in_full_precision
 
 
 class Fishr(Annealed):

@@ -3,7 +3,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, hp
-from crosstail.losses.distances import in_full_precision
+from crosstail.losses.host import in_full_precision
 
 
 class RIDG(ERM):

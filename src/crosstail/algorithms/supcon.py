@@ -3,7 +3,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail.algorithms._base import ERM, Choice, DomainBatch, LogUniform, hp
-from crosstail.losses.distances import in_full_precision
+from crosstail.losses.host import in_full_precision
 
 
 class SupCon(ERM):

@@ -9,9 +9,11 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from crosstail.losses import processes
 from crosstail.losses.contrast import Reduction, contrast
 from crosstail.losses.distances import Precision
 from crosstail.losses.statistics import Covariance, PairStatistics, require_number
@@ -62,7 +64,7 @@ def boda_loss(
     `reduction="sum"` is the equation as printed; "mean" averages over the samples that have a positive, "positives"
     over all (sample, positive) combinations; "none" gives (B,), 0 where there is no positive. Shapes and dtypes are
     always checked; `validate=False` skips the checks of values (labels, domains, counts, non-finite features), and
-    then nothing is read back from the device.
+    then nothing is read back from the device. So do `torch.compile` and the transforms of `torch.func`.
 
     >>> z, y, domain = torch.zeros(1, 2), torch.tensor([0]), torch.tensor([0])
     >>> centroids = torch.tensor([[[0.0, 0.0], [3.0, 0.0]], [[0.0, 1.0], [0.0, 3.0]]])
@@ -87,7 +89,7 @@ def boda_loss(
         logits = [block.distance * (-1 / temperature) for block in found.blocks]
     positive = found.positive.to(logits[0].dtype)
     share = positive / positive.sum(1, keepdim=True).clamp_min(1)  # (B, D)
-    return found.reduce(found.losses(logits, logits, share), torch.ones_like(found.n_own), reduction)
+    return found.reduce(found.losses(logits, share), torch.ones_like(found.n_own), reduction)
 
 
 def rescaled_boda_loss(
@@ -128,12 +130,12 @@ def rescaled_boda_loss(
     if balanced:
         prior = nu * (n_pair / n_pair.max()).log()
         importance = found.mean(n_pair) / found.n_own
-    of_class = found.blocks[-1].pick(prior).expand_as(logits[-1]).gather(1, found.columns)
-    share = torch.where(found.positive, of_class, -torch.inf).softmax(1)
+    share = torch.where(found.positive, found.of_class(prior), -torch.inf).softmax(1)
     share = torch.where(found.positive, share, 0.0)  # (B, D), adds up to 1 where there is a positive
     centred = prior - found.mean(prior.exp()).log()
     push = [each + block.pick(centred) for each, block in zip(logits, found.blocks, strict=True)]
-    losses = found.losses(logits, push, share)
+    counted = torch.where(found.positive, found.of_class(centred), 0.0)  # in the denominator only
+    losses = found.losses(push, share) + (share * counted).sum(1)
     return found.reduce(losses * importance, importance, reduction)
 
 
@@ -146,6 +148,10 @@ class BoDALoss(nn.Module):
     through `statistics.update` and `.blend`, as in the paper: a full pass after each epoch. `rescaled` uses
     `rescaled_boda_loss` instead; `pooled`, `negatives` and `validate` are as in `boda_loss`. A pair that no batch
     has shown yet is absent.
+
+    Where several processes train together (a process group is initialised), each one has the statistics, the loss and,
+    after its gradients are averaged, as by DistributedDataParallel, the step of the whole batch, whatever the number
+    of samples per process; `synchronise=False` uses its own samples only. Evaluation is not synchronised.
 
     >>> criterion = BoDALoss(2, 2, 8, counts=torch.tensor([[100, 5], [3, 80]]))
     >>> z = torch.randn(4, 8, requires_grad=True)
@@ -171,6 +177,7 @@ class BoDALoss(nn.Module):
         reduction: Reduction = "mean",
         pooled: bool = False,
         negatives: int = 0,
+        synchronise: bool = True,
         validate: bool = True,
     ) -> None:
         super().__init__()
@@ -194,16 +201,21 @@ class BoDALoss(nn.Module):
             "negatives": negatives,
             "validate": validate,
         }
-        self.window, self.validate = window, validate
+        self.window, self.synchronise, self.validate = window, synchronise, validate
         remembered = counts.clamp(1, window or 1).to(torch.float32) - 1
         momentum = remembered / (remembered + 1) if window else None
         self.statistics = PairStatistics(num_domains, num_classes, num_features, covariance, momentum=momentum)
 
     def forward(self, z: Tensor, y: Tensor, domain: Tensor) -> Tensor:
+        sizes: list[int] = []  # of the processes' batches, if there are several
+        each = self.options["reduction"] == "none"
+        if self.training and self.synchronise and processes.several():
+            sizes = processes.batch_sizes(z)
+            z, y, domain = (processes.gathered(values, sizes, averaged=not each) for values in (z, y, domain))
         if self.training and self.window:
             self.statistics.update(z, y, domain, validate=self.validate)
         known = self.statistics
-        return self.loss(
+        loss = self.loss(
             z,
             y,
             domain,
@@ -212,3 +224,4 @@ class BoDALoss(nn.Module):
             precision=None if known.covariance == "none" else known.precision(),
             **self.options,
         )
+        return torch.split(loss, sizes)[dist.get_rank()] if sizes and each else loss

@@ -1,26 +1,19 @@
 """Samples against the centroids of all pairs: what both forms of the BoDA loss are computed from."""
 
-import functools
 from numbers import Integral
 from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
-from crosstail.losses.distances import (
-    Precision,
-    each_part,
-    in_full_precision,
-    on_host,
-    pair_distances,
-    require_finite,
-    split,
-)
+from crosstail.losses.distances import Precision, each_part, pair_distances, split
+from crosstail.losses.host import in_full_precision, on_host, readable, require_finite
 from crosstail.losses.negatives import Block, sampled_blocks
 from crosstail.losses.pooling import pooled_means
 from crosstail.losses.statistics import checked_batch, require, require_number, require_tensors
 
 Reduction = Literal["mean", "positives", "sum", "none"]
+REDUCTIONS = get_args(Reduction)
 
 
 class Contrast(NamedTuple):
@@ -44,16 +37,20 @@ class Contrast(NamedTuple):
         # Divided before summing, so that it cannot overflow.
         return torch.where(present, distance / (max(len(distance), 1) * present.sum()), 0.0).sum()
 
-    def losses(self, pull: list[Tensor], push: list[Tensor], share: Tensor) -> Tensor:
-        """log Σ_{p ≠ own} exp(push_p) − Σ_{positives} share · pull, and 0 without a positive (B,); by block."""
-        attraction = (pull[-1].gather(1, self.columns) * share).sum(1)
-        # Not −∞, since all pairs of a block may be excluded.
-        lowest = torch.finfo(share.dtype).min / 2
-        parts = [
-            block.log_weight + logits.masked_fill(block.excluded, lowest).logsumexp(1)
-            for block, logits in zip(self.blocks, push, strict=True)
-        ]
-        return torch.where(self.positive.any(1), functools.reduce(torch.logaddexp, parts) - attraction, 0.0)
+    def of_class(self, values: Tensor) -> Tensor:
+        """Values (P,) of the pairs of each sample's class (B, D)."""
+        last = self.blocks[-1]
+        return last.pick(values).expand_as(last.distance).gather(1, self.columns)
+
+    def losses(self, logits: list[Tensor], share: Tensor) -> Tensor:
+        """−Σ_{positives} share · log softmax over the pairs but its own, and 0 without a positive (B,); by block."""
+        lowest = torch.finfo(share.dtype).min / 2  # not −∞, since all pairs of a block may be excluded
+        each = [torch.where(block.excluded, lowest, one) for block, one in zip(self.blocks, logits, strict=True)]
+        if len(each) > 1:
+            each = [torch.cat([one + block.log_weight for block, one in zip(self.blocks, each, strict=True)], 1)]
+        first = each[0].shape[1] - logits[-1].shape[1]  # of the last block, which has the positives
+        log_p = each[0].log_softmax(1).gather(1, self.columns + first)
+        return torch.where(self.positive.any(1), -(log_p * share).sum(1), 0.0)
 
     def reduce(self, losses: Tensor, weight: Tensor, reduction: Reduction) -> Tensor:
         """Apply the reduction; `weight` (B,) is the weight that the losses already include."""
@@ -78,10 +75,11 @@ def contrast(
     validate: bool,
 ) -> Contrast:
     """Check the arguments, and compute the distances of the batch to the pairs that take part."""
-    if reduction not in get_args(Reduction):
-        raise ValueError(f"reduction {reduction!r} is not one of {', '.join(get_args(Reduction))}")
+    if reduction not in REDUCTIONS:
+        raise ValueError(f"reduction {reduction!r} is not one of {', '.join(REDUCTIONS)}")
     counted = isinstance(negatives, Integral) and negatives >= 0
     require_number("negatives", negatives, lambda _: counted, "the number of pairs to draw, or 0 for all of them")
+    validate = validate and readable()
     y, domain = _checked(z, y, domain, centroids, counts, precision, validate)
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
     counts = counts.to(z.device)
@@ -98,11 +96,11 @@ def contrast(
         return Contrast(blocks, n_pair, n_own, columns, positive, present.flatten())
     pairs = _pairs(centroids, precision, counts)
     distance = pair_distances(z, pairs.centroids, pairs.precision, validate=validate)
-    excluded = torch.zeros_like(distance, dtype=torch.bool)
     has_positive = positive.any(1, keepdim=True)
-    excluded.scatter_(1, pairs.column[domain, y][:, None], has_positive & present[domain, y][:, None])
+    own = pairs.column[domain, y][:, None], has_positive & present[domain, y][:, None]
+    excluded = torch.zeros_like(distance, dtype=torch.bool).scatter(1, *own)
     if not on_host(distance):  # where absent pairs are still among the P
-        excluded |= has_positive & ~pairs.present
+        excluded = excluded | has_positive & ~pairs.present
     block = Block(distance, excluded)
     return Contrast((block,), pairs.counts.to(wide), n_own, pairs.column[:, y].T, positive, pairs.present)
 
@@ -149,8 +147,8 @@ def _pairs(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _P
     """Absent pairs are dropped on the CPU, and masked on a device, where counting them would be a read."""
     flat = counts.reshape(-1)
     known = flat > 0
-    drop = on_host(counts) and known.numpy().any()
-    if drop:
+    kept: Tensor | None = None  # the pairs, if others are dropped
+    if on_host(counts) and known.numpy().any():
         kept = torch.from_numpy(known.numpy().nonzero()[0])
         present, n, column = known[kept], flat[kept], (known.cumsum(0) - 1).clamp_min(0)
     else:
@@ -159,7 +157,7 @@ def _pairs(centroids: Tensor, precision: Precision | None, counts: Tensor) -> _P
 
     def choose(table: Tensor) -> Tensor:
         table = table.flatten(0, 1)
-        if drop:
+        if kept is not None:
             return table if len(kept) == len(table) else table[kept]
         # Absent pairs, whose statistics may be anything, get the mean of the present ones.
         mask = known.view(-1, *[1] * (table.ndim - 1))

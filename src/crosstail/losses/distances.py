@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from crosstail.losses.host import in_full_precision, on_host, peek, readable, require_finite
 
 
 class LowRankPrecision(NamedTuple):
@@ -38,8 +39,7 @@ def pair_distances(
     >>> pair_distances(torch.tensor([[3.0, 4.0]]), torch.tensor([[0.0, 0.0], [3.0, 4.0]]))
     tensor([[5., 0.]])
     """
-    squares = _squared if on_host(z) else lambda *given: _expanded(*given)[0]
-    return _distances(z, centroids, precision, validate, squares)
+    return _distances(z, centroids, precision, validate, _squared if on_host(z) else _expanded)
 
 
 def matched_distances(
@@ -49,14 +49,15 @@ def matched_distances(
     return _distances(z, centroids, precision, validate, _squared_of_own)
 
 
-Squares = Callable[[Tensor, Tensor, Precision | None], Tensor]
+Squares = Callable[[Tensor, Tensor, Precision | None], tuple[Tensor, ...]]
+"""A function whose first result are the squared distances."""
 
 
 def _distances(z: Tensor, centroids: Tensor, precision: Precision | None, validate: bool, squares: Squares) -> Tensor:
     wide = torch.float64 if z.dtype == torch.float64 else torch.float32
     distances = _host_distances if on_host(z) else _device_distances
     with in_full_precision(z):
-        return distances(z.to(wide), centroids.to(wide), precision, validate, squares)
+        return distances(z.to(wide), centroids.to(wide), precision, validate and readable(), squares)
 
 
 def _device_distances(
@@ -66,17 +67,18 @@ def _device_distances(
     if validate:
         _require_all_finite(z, centroids, precision)
     wide = z.dtype if z.device.type == "mps" else torch.float64  # MPS has no float64
-    return _Root.apply(squares(z.to(wide), centroids.to(wide), precision)).to(z.dtype)
+    return _Root.apply(squares(z.to(wide), centroids.to(wide), precision)[0], False).to(z.dtype)
 
 
 def _host_distances(
     z: Tensor, centroids: Tensor, precision: Precision | None, validate: bool, squares: Squares
 ) -> Tensor:
     """In the precision of the features; rescaled only where squares overflow or underflow."""
-    squared = squares(z, centroids, precision)
+    squared, *ends = squares(z, centroids, precision)
+    low, high = map(peek, ends)
     limits = torch.finfo(z.dtype)
-    if squared.numel() == 0 or limits.tiny / limits.eps < peek(squared.amax()) < torch.inf:
-        return _Root.apply(squared)
+    if limits.tiny / limits.eps < high < torch.inf:
+        return _Root.apply(squared, low > limits.tiny)
     if validate:
         _require_all_finite(z, centroids, precision)
     size = max(_power_of_two(z), _power_of_two(centroids))
@@ -84,16 +86,17 @@ def _host_distances(
     strength = 1.0 if main is None else _power_of_two(main)
     if main is not None:
         precision = main / strength if factor is None else LowRankPrecision(main / strength, factor / strength**0.5)
-    return _Root.apply(squares(z / size, centroids / size, precision)) * (size * strength**0.5)
+    return _Root.apply(squares(z / size, centroids / size, precision)[0], False) * (size * strength**0.5)
 
 
-def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
-    """(z − μ)ᵀ Λ (z − μ), z (B, F), centroids (P, F) → (B, P)."""
+def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> tuple[Tensor, Tensor, Tensor]:
+    """(z − μ)ᵀ Λ (z − μ), z (B, F), centroids (P, F) → (B, P); the least and the largest of them."""
     squared, size_z, size_c = _expanded(z, centroids, precision)
+    low, high = _ends(squared)
     with torch.no_grad():
         lossy = 2e3 * torch.finfo(squared.dtype).eps
-        if squared.numel() == 0 or not peek(squared.amin() < lossy * (size_z.amax() + size_c.amax())):
-            return squared
+        if squared.numel() == 0 or not peek(low < lossy * (size_z.amax() + size_c.amax())):
+            return squared, low, high
         # These entries have lost most of their digits to cancellation.
         rows, columns = map(torch.from_numpy, (squared < lossy * (size_z + size_c)).numpy().nonzero())
     main, factor = split(precision)
@@ -102,7 +105,13 @@ def _squared(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tenso
     for i in range(0, len(rows), chunk):
         at = rows[i : i + chunk], columns[i : i + chunk]
         squared = squared.index_put(at, _Exact.apply(*at, z, centroids, main, factor))
-    return squared
+    return squared, *_ends(squared)
+
+
+def _ends(values: Tensor) -> tuple[Tensor, Tensor]:
+    """The least and the largest value, in one pass; 1 if there are none."""
+    low, high = torch.aminmax(values.detach() if values.numel() else values.new_ones(1))
+    return low, high
 
 
 def _expanded(z: Tensor, centroids: Tensor, precision: Precision | None) -> tuple[Tensor, Tensor, Tensor]:
@@ -111,13 +120,14 @@ def _expanded(z: Tensor, centroids: Tensor, precision: Precision | None) -> tupl
     sample = centroids.detach()[:: 1 + len(centroids) // 64]
     origin = sample.mean(0)
     small = precision is None and on_host(z)  # if the offset is small beside the spread, it is not worth two copies
-    if not (small and peek((sample - origin).square().sum() > 0.01 * sample.square().sum())):
+    size = torch.linalg.vector_norm
+    if not (small and peek(size(sample - origin) > 0.1 * size(sample))):
         z, centroids = z - origin, centroids - origin
     main, factor = (None if part is None else part.to(z.dtype) for part in split(precision))
     if main is None:
-        size_z, size_c = z.square().sum(1, keepdim=True), torch.linalg.vector_norm(centroids, dim=1).square()
-        weighted = centroids
-    elif main.ndim == 2:
+        plain: tuple[Tensor, Tensor, Tensor] = _Euclidean.apply(z, centroids)
+        return plain
+    if main.ndim == 2:
         weighted = main * centroids
         size_z, size_c = z.square() @ main.T, (weighted * centroids).sum(1)
     else:
@@ -133,22 +143,54 @@ def _expanded(z: Tensor, centroids: Tensor, precision: Precision | None) -> tupl
     return squared, size_z, size_c
 
 
-def _squared_of_own(z: Tensor, centroids: Tensor, precision: Precision | None) -> Tensor:
+class _Euclidean(torch.autograd.Function):
+    """‖z‖² − 2 z·μ + ‖μ‖², ‖z‖² and ‖μ‖²; the gradient of the first takes half the passes of autograd's."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(z: Tensor, centroids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        size_z, size_c = (torch.linalg.vector_norm(values, dim=1).square() for values in (z, centroids))
+        return torch.addmm(size_c, z, centroids.T, alpha=-2).add_(size_z[:, None]), size_z[:, None], size_c
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: tuple[Tensor, Tensor, Tensor]) -> None:
+        ctx.save_for_backward(*inputs)
+        ctx.mark_non_differentiable(*output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor, *_: Tensor) -> tuple[Tensor | None, ...]:
+        def both(grad: Tensor, of: Tensor, to: Tensor) -> Tensor:
+            return torch.addmm(of * grad.sum(1, keepdim=True), grad, to, alpha=-2, beta=2)
+
+        (z, centroids), (first, second) = ctx.saved_tensors, ctx.needs_input_grad
+        return both(grad, z, centroids) if first else None, both(grad.T, centroids, z) if second else None
+
+
+def _squared_of_own(z: Tensor, centroids: Tensor, precision: Precision | None) -> tuple[Tensor, Tensor, Tensor]:
     """The squared distances of `matched_distances`, from the differences themselves."""
     each = len(centroids) // max(len(z), 1)
     if precision is None:
-        return _OwnSquares.apply(z, centroids.view(len(z), each, z.shape[1]))
-    columns = torch.arange(len(centroids), device=z.device)
-    return _squared_one_by_one(columns // max(each, 1), columns, z, centroids, *split(precision)).view(len(z), each)
+        squared = _OwnSquares.apply(z, centroids.view(len(z), each, z.shape[1]))
+    else:
+        columns = torch.arange(len(centroids), device=z.device)
+        parts = split(precision)
+        squared = _squared_one_by_one(columns // max(each, 1), columns, z, centroids, *parts).view(len(z), each)
+    return squared, *_ends(squared)
 
 
 class _OwnSquares(torch.autograd.Function):
     """‖z − μ‖² for z (B, F), μ (B, K, F); the gradient by a matrix product is several times as fast as autograd's."""
 
+    generate_vmap_rule = True
+
     @staticmethod
-    def forward(ctx: Any, z: Tensor, centroids: Tensor) -> Tensor:
-        ctx.save_for_backward(z, centroids)
+    def forward(z: Tensor, centroids: Tensor) -> Tensor:
         return torch.linalg.vector_norm(z[:, None] - centroids, dim=2).square()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
@@ -208,51 +250,26 @@ def _power_of_two(values: Tensor) -> float:
 
 
 class _Root(torch.autograd.Function):
-    """The square root, with gradient 0 at 0 (and below, which rounding may cause)."""
+    """The square root, with gradient 0 at 0 (and below, which rounding may cause) unless all squares are `positive`."""
+
+    generate_vmap_rule = True
 
     @staticmethod
-    def forward(ctx: Any, squared: Tensor) -> Tensor:
-        root = squared.clamp_min(0).sqrt_()
-        ctx.save_for_backward(root)
-        tiny = torch.finfo(root.dtype).tiny ** 0.5
-        # On the host a minimum is cheaper than a mask in the backward pass.
-        ctx.tiny = None if on_host(root) and root.numel() and peek(root.amin()) > tiny else tiny
-        return root
+    def forward(squared: Tensor, positive: bool) -> Tensor:
+        return squared.sqrt() if positive else squared.clamp_min(0).sqrt_()
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
+    def setup_context(ctx: Any, inputs: tuple[Tensor, bool], output: Tensor) -> None:
+        ctx.save_for_backward(output)
+        ctx.positive = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
         (root,) = ctx.saved_tensors
-        if ctx.tiny is None:
-            return (grad / root).mul_(0.5)
-        return grad * (root > ctx.tiny) / (2 * root.clamp_min(ctx.tiny))
-
-
-def on_host(values: Tensor) -> bool:
-    """Whether values can be read without waiting for a device."""
-    return values.device.type == "cpu"
-
-
-def peek(value: Tensor) -> float:
-    """Read a number through NumPy, which raises an error for a tensor on a device instead of waiting for it."""
-    return float(value.detach().numpy())
-
-
-def in_full_precision(like: Tensor) -> AbstractContextManager[Any]:
-    """Disable autocast, on devices that have it: differences of squares need full precision."""
-    kind = like.device.type
-    return torch.autocast(kind, enabled=False) if torch.amp.is_autocast_available(kind) else nullcontext()
-
-
-class NotFinite(ValueError):
-    """NaN or infinite features or statistics, as when training diverges."""
-
-
-def require_finite(values: Tensor, name: str) -> None:
-    """Raise an error that names the first entry that is NaN or infinite."""
-    wrong = (~torch.isfinite(values)).nonzero()
-    if len(wrong):
-        place = ", ".join(map(str, wrong[0].tolist()))
-        raise NotFinite(f"{name}[{place}] is NaN or infinite; features and statistics must be finite")
+        if ctx.positive:
+            return grad.new_zeros(()).addcdiv(grad, root, value=0.5), None  # in one pass
+        tiny = torch.finfo(root.dtype).tiny ** 0.5
+        return grad * (root > tiny) / (2 * root.clamp_min(tiny)), None
 
 
 def _require_all_finite(z: Tensor, centroids: Tensor, precision: Precision | None) -> None:

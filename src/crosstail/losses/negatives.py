@@ -5,7 +5,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from crosstail.losses.distances import Precision, each_part, matched_distances, on_host, pair_distances
+from crosstail.losses.distances import Precision, each_part, matched_distances, pair_distances
+from crosstail.losses.host import on_host
 from crosstail.pairs import pair_number
 
 
@@ -62,7 +63,7 @@ def sampled_blocks(
     has_positive = positive.any(1, keepdim=True)
     # Drawn pairs of the sample's class would count twice. Those not drawn are written to a last column, which is cut.
     excluded = torch.zeros(len(y), number + 1, dtype=torch.bool, device=y.device)
-    excluded = excluded.scatter_(1, place[alike], has_positive.expand_as(alike))[:, :number]
+    excluded = excluded.scatter(1, place[alike], has_positive.expand_as(alike))[:, :number]
     if not on_host(y):
         excluded = excluded | has_positive & ~known[drawn]
     far = pair_distances(z, *statistics(drawn), validate=validate)

@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from crosstail.losses.distances import LowRankPrecision, Precision, in_full_precision, on_host, require_finite
+from crosstail.losses.distances import LowRankPrecision, Precision
+from crosstail.losses.host import in_full_precision, on_host, readable, require_finite
 from crosstail.pairs import pair_number
 
 Covariance = Literal["none", "diagonal", "low_rank", "full"]
@@ -79,6 +80,7 @@ class PairStatistics(nn.Module):
         `validate=False` skips the checks of labels and features; covariances "none" and "diagonal" then need no
         device-to-host reads.
         """
+        validate = validate and readable()
         y, domain = checked_batch(z, y, domain, self.mean, validate=validate)
         if not len(z):
             return

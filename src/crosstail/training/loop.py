@@ -11,9 +11,10 @@ from torch import Tensor
 
 from crosstail import algorithms, discovery
 from crosstail.algorithms import Algorithm
-from crosstail.algorithms._processes import backward_of, merged
+from crosstail.algorithms._processes import backward_of
 from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
-from crosstail.losses.distances import NotFinite
+from crosstail.losses.host import NotFinite
+from crosstail.losses.processes import merged
 from crosstail.metrics import find
 from crosstail.progress import Progress
 from crosstail.training.average import Swad, WeightAverage

@@ -66,11 +66,12 @@ def _examined(spec: DataSpec, progress: Progress) -> tuple[Audit, DomainDataset]
     many, few = data.shot_thresholds(spec.dataset)
     dataset = protocols.split(data.load_source(spec, progress, decided=False), spec)
     found = examine(dataset.plain(), many=many, few=few, progress=progress)
-    if isinstance(found.inputs, ImageInputs) and 0 < len(found.inputs.broken) < len(dataset):
-        broken, notes = found.inputs.broken, found.notes
+    inputs, notes = found.inputs, found.notes
+    if isinstance(inputs, ImageInputs) and 0 < len(inputs.broken) < len(dataset):
         dataset = protocols.split(data.load_source(replace(spec, skip_broken=True), progress, decided=False), spec)
         found = examine(dataset.plain(), many=many, few=few, progress=progress)
-        found = replace(found, notes=notes, inputs=replace(found.inputs, broken=broken))
+        assert isinstance(found.inputs, ImageInputs)
+        found = replace(found, notes=notes, inputs=replace(found.inputs, broken=inputs.broken))
     file = Path(spec.dataset)
     if file.is_file() and data_name(file) != file.name:  # named after its folder, which may hold several
         found = replace(found, name=f"{data_name(file)}/{file.name}")
