@@ -230,8 +230,8 @@ def expectation(race: RaceResult) -> str:
     of_validation, of_test = race.pairs
     return (
         "Expect the accuracy on test. Validation chose methods, trials and evaluations, so its figures tend to be too "
-        f"high, and they are from {race.validation_samples:,} samples of {several(of_validation, 'pair')}, "
-        f"the test figures from {race.samples:,} samples of {several(of_test, 'pair')}."
+        f"high, and they are from {race.validation_samples:,} samples of {several(of_validation, 'pair')}, the test "
+        f"figures from {race.samples:,} samples of {several(of_test, 'pair')}."
     )
 
 
