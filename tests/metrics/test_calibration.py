@@ -16,7 +16,7 @@ from crosstail.metrics._calibration import (
     sample_weights,
     shrunk,
 )
-from crosstail.metrics._prevalence import training_shares
+from crosstail.metrics._link import training_shares
 
 COUNTS = np.array([[5, 2, 1]])
 

@@ -24,8 +24,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from crosstail.storage import read_json, write_json
-from crosstail.sweeps.files import move, names
+from crosstail.storage import move, names, read_json, write_json
 from crosstail.sweeps.index import Index, Summary
 from crosstail.sweeps.lease import Lease, is_dead, sign, sign_of
 from crosstail.sweeps.plan import Hparams, Plan, search_name
