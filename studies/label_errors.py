@@ -1,8 +1,7 @@
-"""Are flipped labels found on real data? docs/results/label-errors.md.
+"""Are flipped labels found on real data, and is their share in the list as expected? docs/results/label-errors.md.
 
-Flips one in twenty labels of each set, cross-validates the default on the result, and counts how many of the flipped
-samples are among the first that `crosstail audit --run` lists. Takes three minutes on one core once the images are
-embedded:
+Flips one in twenty labels of each set, or none, cross-validates the default on the result, and counts how many of the
+samples that `crosstail audit --run` lists were flipped. Takes five minutes on one core once the images are embedded:
 
     python -m studies.label_errors --data ../shared/data --out runs/label_errors
 """
@@ -18,7 +17,7 @@ from studies.result_options import result_options
 from crosstail.data import DomainDataset, save_arrays
 from crosstail.metrics import wilson
 from crosstail.metrics._link import training_shares, with_prior
-from crosstail.prediction.label_errors import label_errors
+from crosstail.prediction.label_errors import label_errors, worth_a_look
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.resolve import resolve
@@ -53,27 +52,32 @@ def flipped(dataset: DomainDataset, to: str) -> tuple[DomainDataset, np.ndarray]
     return replace(dataset, y=y), rows
 
 
-def listed(dataset: DomainDataset, out: Path) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
-    """The rows that are probably labelled wrongly by models that were not trained on them, and their likely classes.
-
-    From probabilities for equally frequent pairs, and from those at the prevalence of every site, as reports use them.
-    """
+def judged(dataset: DomainDataset, out: Path) -> dict[str, np.ndarray]:
+    """Rows, labels, and probabilities from models that were not trained on them, at the prevalence of every site."""
     file = out / "data.npz"
     out.mkdir(parents=True, exist_ok=True)
     save_arrays(replace(dataset, split=np.full(len(dataset), "train", "<U5")), file)
-    rows, balanced, own, y = [], [], [], []
+    parts = []
     for fold in range(1, FOLDS + 1):
         run = train_run(RunSpec(dataset=str(file), folds=FOLDS, fold=fold), out / f"fold-{fold}")
         assert run.held_out is not None
         test, given = run.held_out.test, run.held_out.calibration()
         shares = training_shares(np.array(run.result.counts))[test.domain]
-        balanced.append(given.probabilities(test.log_p, -1, ()))
-        own.append(with_prior(given.prevalence(test.told.log_p), shares))
-        rows.append(test.row)
-        y.append(test.y)
-    for kind, said in (("balanced", balanced), ("of the site", own)):
-        found = label_errors(np.concatenate(said), np.concatenate(y))
-        yield kind, np.concatenate(rows)[found["row"]], found["seems"].to_numpy()
+        p = with_prior(given.prevalence(test.told.log_p), shares)
+        parts.append({"row": test.row, "y": test.y, "p": p, "shares": shares})
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def line(name: str, to: str, said: dict[str, np.ndarray], wrong: np.ndarray, y: np.ndarray) -> str:
+    """A row of the table: what is suspected, what is listed, and how much of either was flipped."""
+    every, found = label_errors(said["p"], said["y"]), worth_a_look(said["p"], said["y"], said["shares"])
+    hit, kept = (np.isin(said["row"][table["row"]], wrong) for table in (every, found))
+    right = every["seems"][hit] == y[said["row"][every["row"]][hit]]
+    expected = f"{100 * found['precision'].iloc[-1]:.0f}" if len(found) else ""
+    counts = [(kept.sum(), len(found)), (hit.sum(), len(wrong)), (right.sum(), len(right))]
+    cells = [f"{100 * n / of:.0f} ({share(n, of)})" if of and len(wrong) else "" for n, of in counts]
+    cells = [f"{len(wrong):,} of {len(y):,}", to, f"{len(every):,}", f"{len(found):,}", expected, *cells]
+    return f"| {name} | {' | '.join(cells)} |"
 
 
 def share(n: int, of: int) -> str:
@@ -88,44 +92,39 @@ def main() -> None:
     torch.set_num_threads(1)
     lines = []
     for name, dataset in sets(given.data):
-        for to in ("any class", "a frequent class"):
-            changed, wrong = flipped(dataset, to)
-            for kind, rows, seems in listed(changed, given.out / name / to):
-                hit, k = np.isin(rows, wrong), len(wrong)
-                right = seems[hit] == dataset.y[rows[hit]]
-                counts = [(hit[: k // 4].sum(), k // 4), (hit[:k].sum(), k), (hit.sum(), k), (right.sum(), len(right))]
-                cells = [f"{100 * n / of:.0f} ({share(n, of)})" for n, of in counts]
-                lines.append(
-                    f"| {name} | {k:,} of {len(dataset):,} | {to} | {kind} | {len(rows):,} | {' | '.join(cells)} |"
-                )
-                print(lines[-1], flush=True)
-    text = TEXT.format(rows="\n".join(lines), folds=FOLDS, share=100 * FLIPPED)
-    PAGE.write_text(text, encoding="utf-8")
+        for to in ("", "any class", "a frequent class"):
+            changed, wrong = flipped(dataset, to) if to else (dataset, np.zeros(0, np.int64))
+            lines.append(line(name, to, judged(changed, given.out / name / (to or "none")), wrong, dataset.y))
+            print(lines[-1], flush=True)
+    PAGE.write_text(page(lines), encoding="utf-8")
+
+
+def page(lines: list[str]) -> str:
+    """The page with these rows of the table."""
+    return TEXT.format(rows="\n".join(lines), folds=FOLDS, share=100 * FLIPPED)
 
 
 TEXT = """# Are flipped labels found?
 
-Of each set, {share:.0f} % of the labels are changed to another class: any with equal probability, or a frequent one,
-in proportion to its samples in the domain. The default is then cross-validated in {folds} folds, so that every sample
-is judged by a model that was not trained on it: what `crosstail audit --run CV/refit` lists after `crosstail fit
---folds {folds} --refit`. With k labels flipped, the table has the length of the list, the share of flipped samples
-among its first k/4 and its first k, the share of flipped samples that are listed, and how many of these are assigned
-to their true class. In %, with 95 % intervals.
+Of each set, {share:.0f} % of the labels are changed to another class: none, any with equal probability, or a frequent
+one, in proportion to its samples in the domain. The default is then cross-validated in {folds} folds, so that every
+sample is judged by a model that was not trained on it: what `crosstail audit --run CV/refit` lists after `crosstail fit
+--folds {folds} --refit`. The table has the number of samples that confident learning suspects, the length of the list,
+the share of it that is expected to be labelled wrongly and the share that was flipped; then the share of flipped
+samples among the suspected ones, and how many of these are assigned to their true class. In %, with 95 % intervals.
+Written by `python -m studies.label_errors`.
 
-Pages and audits use the probabilities *of the site*, with the site's class frequencies (`predict --prior train`).
-*Balanced* ones, for equally frequent pairs, take frequent classes for rare ones, and suspect right labels. Written by
-`python -m studies.label_errors`.
-
-| set | flipped (k) | to | probabilities | listed | in first k/4 | in first k | found at all | true class named |
+| set | flipped | to | suspected | listed | expected | flipped | found at all | true class named |
 |---|---|---|---|---|---|---|---|---|
 {rows}
 
-The sets have label errors of their own, which count as false alarms here, so the shares are lower bounds.
-Probabilities of the site help most on ham10000, where one class has most of the samples; on crisis, where sites are
-less uneven, errors that go to frequent classes are found equally well with both.
+The list ends where one in two is expected to be labelled wrongly. The expectation follows from where the model would
+rank each held-out sample under each wrong label, in proportion to the classes of its domain: errors that it ranks so
+high can only be as many as there are samples. Without flips, the sets' own errors, and mistakes of the model that look
+like errors, remain; flipped samples are counted, so the true shares are higher. Labels that are wrong where classes are
+alike rank lower, and the list misses them.
 
-The flips are one random draw, and the method was chosen with these sets in view, so the rows *of the site* may
-flatter it.
+The flips are one random draw, and the method was chosen with these sets in view.
 """
 
 

@@ -260,13 +260,14 @@ def test_a_refit_has_what_the_folds_say_of_samples_that_they_were_not_trained_on
 def test_audit_lists_labels_that_are_probably_wrong(run, crosstail, tmp_path):
     with np.load("v.npz") as arrays:
         content = dict(arrays)
-    wrong = np.flatnonzero((content["split"] == "test") & (content["y"] == 0))[:8]
+    wrong = np.flatnonzero((content["split"] == "test") & (content["y"] == 0))[:24]
     content["y"][wrong] = 1
     np.savez(tmp_path / "flipped.npz", **content)
     words = FIT.replace("v.npz", str(tmp_path / "flipped.npz")).replace("--out run", f"--out {tmp_path / 'run'}")
     crosstail(words).ok()
     done = crosstail(f"audit {tmp_path / 'flipped.npz'} --run {tmp_path / 'run'} --out {tmp_path / 'a.html'}").ok()
     listed = [line for line in done.out.splitlines() if "labelled" in line]
+    assert done.out.index("Probable label errors") < done.out.index("What to check")
     assert sum(f"sample {row}:" in line for row in wrong for line in listed) >= 3
     assert "Probable label errors" in (tmp_path / "a.html").read_text(encoding="utf-8")
     found = json.loads(crosstail(f"audit {tmp_path / 'flipped.npz'} --run {tmp_path / 'run'} --json").out)

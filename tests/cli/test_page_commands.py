@@ -44,7 +44,7 @@ def save_list(root, *header):
 def commands_in(text):
     """The complete commands in a page or on the terminal."""
     lines = re.findall(r"<(?:code|pre)>(?:<span>)?(crosstail .*?)</", text, re.DOTALL)
-    lines += re.findall(r"^(?:Next: |    )?(crosstail .*)$|`(crosstail [^`]*)`", text, re.MULTILINE)
+    lines += re.findall(r"^(?:Next: |    )?(crosstail (?!.*   ).*)$|`(crosstail [^`]*)`", text, re.MULTILINE)
     found = [html.unescape(line) for one in lines for line in ([one] if isinstance(one, str) else one) if line]
     words = [shlex.split(line) for line in found]
     return {shlex.join(line[1:]): None for line in words if len(line) > 2 and not line[2].startswith("-")}

@@ -36,7 +36,7 @@ def test_the_page_and_the_files_of_every_table_and_chart(crosstail, runs):
     for name in ("labels", "gain", "curves", "transferability"):
         for suffix, start in {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}.items():
             assert Path(f"out/charts/{name}-v-npz.{suffix}").read_bytes().startswith(start)
-    assert page.count("data-chart=") == 5 and "v.npz: " in page
+    assert page.count("data-chart=") == 4 and "v.npz: " in page
     frame = pd.read_csv("out/tables/results-v-npz.csv")
     assert set(frame["method"]) == {"erm", "boda"} and set(frame["n"]) == {2}
     tests = pd.read_csv("out/tables/significance.csv")

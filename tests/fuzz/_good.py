@@ -13,7 +13,7 @@ from crosstail.reports.run.command import options
 from crosstail.reports.run.duplicates import duplicates
 from crosstail.storage import write_json
 from crosstail.sweeps.select import as_file, choices
-from crosstail.sweeps.store import Proposal, Store
+from crosstail.sweeps.store import Store
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
@@ -54,7 +54,6 @@ def make(folder: Path) -> None:
     outcome = run(Case("good input", COMMANDS["sweep-a"], (), lambda _: None, limit=300), folder)
     assert outcome.kind == HANDLED, outcome
     store = Store(folder / "sweep-a")
-    store.propose("erm", 0, [Proposal({"lr": 0.01}, {"lr": 0.5})])
     write_json(store.path / "selected.json", as_file(choices(store, store.results())))
 
 

@@ -66,7 +66,6 @@ READERS = {
     "run-a/audit.json": lambda place: read_json(place / "run-a/audit.json", AuditFile),
     "sweep-a/plans/*.json": lambda place: Store(place / "sweep-a").plans(),
     "sweep-a/data.json": lambda place: read_json(place / "sweep-a/data.json", DataFacts),
-    "sweep-a/proposals/*/trials.json": lambda place: Store(place / "sweep-a").proposals("erm"),
     "sweep-a/selected.json": lambda place: read_hparams(place / "sweep-a/selected.json", resolve(ERM)),
     "sweep-a/index.jsonl": lambda place: Store(place / "sweep-a").results(),
 }

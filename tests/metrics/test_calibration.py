@@ -6,17 +6,14 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import log_softmax
 
 from crosstail.metrics._calibration import (
-    LARGEST,
-    Fitted,
     balanced_weights,
     calibrate,
     fit_correction,
-    fit_sharpness,
     plausible_corrections,
     sample_weights,
-    shrunk,
 )
 from crosstail.metrics._link import training_shares
+from crosstail.metrics._temperature import LARGEST, Fitted, fit_sharpness, kept_if_it_helps, shrunk
 
 COUNTS = np.array([[5, 2, 1]])
 
@@ -219,3 +216,23 @@ def test_very_many_classes_have_one_sharpness_and_no_biases(monkeypatch):
     assert found.prevalence.sharpness == pytest.approx(grid[np.argmin([loss(s) for s in grid])], rel=0.01)
     sharp = np.log([one.sharpness for one in found.plausible])
     assert 0.01 < sharp.std() < 0.3 and abs(sharp.mean() - np.log(found.prevalence.sharpness)) < sharp.std()
+
+
+def test_temperatures_that_do_not_help_on_other_samples_are_not_used():
+    """A calibrated model with few samples, or one sample that counts for many, is left as it is more often than not."""
+    rng = np.random.default_rng(0)
+    left, kept = 0, 0
+    for _ in range(40):
+        p, y = draw(30, rng)
+        left += kept_if_it_helps(p, y, np.zeros(30, int), np.ones(30), 1) == [1.0]
+        p, y = draw(30, rng, sharpness=0.3)
+        kept += kept_if_it_helps(p, y, np.zeros(30, int), np.ones(30), 1) != [1.0]
+    assert left > 20 and kept > 35
+
+
+def test_one_sample_cannot_be_cross_fitted():
+    assert kept_if_it_helps(np.log([[0.7, 0.3]]), np.array([0]), np.array([0]), np.ones(1), 1) == [1.0]
+
+
+def test_a_site_that_is_separated_perfectly_decides_nothing_about_others():
+    assert shrunk([Fitted(5.0, 0.0), Fitted(0.2, 1e6)], 0.5) == [0.5, 0.5]

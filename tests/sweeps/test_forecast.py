@@ -107,3 +107,17 @@ def test_trials_that_are_the_same_run_are_counted_once(plan, tmp_path) -> None:
     assert forecast.outlook().left == pytest.approx(3 * 10 + (5 + 2), abs=0.1)
     forecast.begin(first, last=True)
     assert forecast.outlook().left == pytest.approx(30, abs=0.1) and forecast.rest == pytest.approx(7, abs=0.1)
+
+
+def test_the_time_in_which_workers_start_is_no_slower_pace(plan, tmp_path, monkeypatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(forecasting.time, "perf_counter", lambda: now[0])
+    seconds = dict.fromkeys(plan.methods, 1.0)
+    forecast = Forecast(plan, seconds, 1, Store(tmp_path / "race"), startup=30.0)
+    forecast.begin(next(rounds(plan, lambda part: {}, 3)))
+    whole = forecast.outlook().left
+    for number, method in enumerate(forecast.round.plan.methods[:5], 1):
+        now[0] = 30.0 + number
+        spec = plan.runs(method, plan.drawn[method][0])[0]
+        forecast.end(Job(spec), Outcome(spec.key, "done"))
+        assert forecast.outlook().left == pytest.approx(whole - now[0])

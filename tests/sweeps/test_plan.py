@@ -173,15 +173,8 @@ def test_several_plans_are_one_sweep_of_the_largest(shared):
         ({"methods": []}, "--algorithm"),
         ({"trials": 0}, "trials is 0, expected 1 or more"),
         ({"seeds": 0}, "seeds is 0, expected 1 or more"),
-        ({"search": "grid"}, "search is 'grid', expected random or tpe"),
     ],
 )
 def test_a_mistake_is_reported_before_anything_runs(shared, arguments, message):
     with pytest.raises(ValueError, match=message):
         make(shared, **{"methods": ["erm"]} | arguments)
-
-
-def test_tpe_without_optuna_says_what_to_install(shared, monkeypatch):
-    monkeypatch.setattr(planning.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ValueError, match=r"pip install 'crosstail\[optuna\]'"):
-        make(shared, ["erm"], search="tpe")

@@ -74,9 +74,8 @@ def test_selection_does_not_depend_on_test_accuracy(plan, store, finish):
 def test_only_finished_runs_count_and_the_others_are_reported(plan, store, finish):
     finish(store, trial(plan, "erm", 1), 0.4)
     fail(store, trial(plan, "erm", 2))
-    fail(store, trial(plan, "erm", 3), "pruned")
     erm, _ = choices(store, store.results())
-    assert (erm.trial, erm.finished, erm.pruned, erm.missing) == (1, 1, 1, 2)
+    assert (erm.trial, erm.finished, erm.missing) == (1, 1, 3)
     assert {number: failure.error for number, failure in erm.failed.items()} == {2: ["first", "last"]}
     finish(store, trial(plan, "erm", 2), 0.9)  # a failure that was followed by success does not count
     erm, _ = choices(store, store.results())
@@ -198,10 +197,9 @@ def test_status_counts_runs_and_estimates_the_remaining_time(plan, store, finish
     finish(store, trial(plan, "erm", 1), 0.5, seconds=30)
     leases = [store.claim(trial(plan, "erm", 2)), store.claim(trial(plan, "boda:retrain", 2))]
     fail(store, trial(plan, "erm", 3))
-    fail(store, trial(plan, "erm", 4), "pruned")
     erm, boda = status(Store(store.path))
-    assert (erm.done, erm.running, erm.failed, erm.pruned) == (2, 1, 1, 1)
-    assert erm.remaining == (7 - 2 - 2) * 20 / 2  # by two workers, one of them busy with the other method
+    assert (erm.done, erm.running, erm.failed) == (2, 1, 1)
+    assert erm.remaining == (7 - 2 - 1) * 20 / 2  # by two workers, one of them busy with the other method
     assert (boda.done, boda.running, boda.remaining) == (0, 1, None)
     for lease in leases:
         lease.give_back()

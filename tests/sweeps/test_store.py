@@ -16,7 +16,7 @@ from tests.opened import opened
 from crosstail.storage import write_json
 from crosstail.sweeps import lease as leases
 from crosstail.sweeps.plan import make
-from crosstail.sweeps.store import Failure, Proposal, Store
+from crosstail.sweeps.store import Failure, Store
 from crosstail.training import RunSpec
 
 SPEC = RunSpec(dataset="anything")
@@ -324,8 +324,6 @@ def test_a_folder_holds_one_sweep_which_may_grow(store, shared):
     for changes in ({"steps": 99, "evaluations": 5}, {"dataset": "digits"}):
         with pytest.raises(ValueError, match=f"{store.path}.*{'.*'.join(sorted(changes, reverse=True))}"):
             store.add(make(replace(shared, **changes), ["erm"], trials=2))
-    with pytest.raises(ValueError, match=f"{store.path}.*search"):
-        store.add(make(shared, ["erm"], trials=2, search="tpe"))
 
 
 @pytest.mark.parametrize("garbage", ["", "{", "[]", "{}", '{"shared": 1}'])
@@ -335,16 +333,6 @@ def test_a_damaged_plan_is_named(store, shared, garbage):
     file.write_text(garbage)
     with pytest.raises(ValueError, match=rf"{file.name}.*Remove the file"):
         store.plans()
-
-
-def test_of_two_proposals_the_first_wins(store):
-    first, second = ([Proposal({"lr": lr}, {"lr": lr / 10})] * 2 for lr in (1.0, 2.0))
-    store.propose("boda:retrain", 0, first)
-    Store(store.path).propose("boda:retrain", 0, second)
-    assert store.proposals("boda:retrain") == first
-    store.propose("boda:retrain", 2, second)
-    assert store.proposals("boda:retrain") == [*first, *second] and store.proposals("boda") == []
-    assert not list((store.path / "proposals").glob(".*"))
 
 
 def test_leftovers_of_a_finished_run_are_removed_unless_a_process_is_in_them(store, finish):
@@ -369,9 +357,6 @@ def test_a_full_disk_leaves_no_folder_that_was_only_begun(store, monkeypatch):
     monkeypatch.setattr("crosstail.sweeps.store.sign", full)
     with pytest.raises(OSError, match="No space left"):
         store.claim(SPEC)
-    monkeypatch.setattr("crosstail.sweeps.store.write_json", lambda file, value: full(file.parent, "0"))
-    with pytest.raises(OSError, match="No space left"):
-        store.propose("erm", 0, [])
     assert hidden(store) == []
 
 
@@ -391,7 +376,6 @@ def test_what_killed_processes_have_left_is_removed_and_what_living_ones_write_i
         folder.mkdir(parents=True)
         (folder / "lease.0").write_bytes(text)
     (store.path / "work/.begun").mkdir()
-    (store.path / "proposals/.begun").mkdir(parents=True)
     store.tidy()
     assert hidden(store) == [".1", ".2", "lease.0", "lease.0"]
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-import numpy as np
 import pytest
 from tests.opened import opened
 
@@ -198,22 +197,6 @@ def test_with_dg_every_seed_has_its_split_and_the_source_is_loaded_once(fresh):
     loads = [opens(lambda spec=spec: splits.add(worker.inputs(spec).samples.split.tobytes())) for spec in dg]
     assert len(splits) == 4 and loads == [True, False, False, False]
     assert worker.inputs(dg[-1]) is worker.inputs(replace(dg[-1], hparams={"lr": 0.1}))
-
-
-def test_a_poor_run_is_pruned_by_its_validation_accuracy_only(store, spec):
-    execute(store, Job(replace(spec, seed=1)))
-    records = RunFolder(store.path / "runs" / replace(spec, seed=1).key).records()
-    best = np.maximum.accumulate([r.validation.pair_average for r in records if r.stage == 1])
-    points = [r.step for r in records if r.stage == 1]
-    assert points == [0, 4, 8, 12]
-    again = replace(spec, seed=1)
-    other = Store(store.path.with_name("other"))
-    assert execute(other, Job(again, limits={(1, 4): best[1], (1, 8): best[2]})).how == "done"
-    third = Store(store.path.with_name("third"))
-    outcome = execute(third, Job(again, limits={(1, 4): best[1], (1, 8): best[2] + 1e-9}))
-    assert outcome.how == "pruned" and "stage 1, step 8" in outcome.error[0]
-    assert third.failures()[again.key].kind == "pruned"
-    assert RunFolder(third.unfinished()[again.key][0]).records()[-1].step == 8
 
 
 def test_signs_of_life_go_on_while_it_trains(shared, own, tmp_path):

@@ -335,7 +335,7 @@ def test_chart_has_one_scale_for_both_axes_that_holds_all_points():
     spec = graph_chart(graph.nodes(), size=300).to_dict()
     scales = [part["encoding"][axis]["scale"]["domain"] for part in spec["layer"] for axis in "xy"]
     low, high = scales[0]
-    assert scales == [[low, high]] * 4 and spec["width"] == spec["height"]
+    assert len(scales) >= 4 and scales == [[low, high]] * len(scales) and spec["width"] == spec["height"]
     assert np.abs(graph.layout()).max() < high == -low
     wide = graph_chart(graph.nodes()).to_dict()  # of any width: the longer side shows more in proportion
     ends = [[part["encoding"][axis]["scale"]["domainMax"]["expr"] for axis in "xy"] for part in wide["layer"]]

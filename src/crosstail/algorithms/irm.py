@@ -3,6 +3,7 @@ from torch import Tensor
 from crosstail.algorithms._annealed import Annealed
 from crosstail.algorithms._base import DomainBatch, LogUniform, hp, when
 from crosstail.algorithms._hparams import LogInteger
+from crosstail.losses.domains import irm_penalty, scale_gradients
 
 
 class IRM(Annealed):
@@ -25,14 +26,5 @@ class IRM(Annealed):
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores = self.head(z)
         weight = self.hparams.penalty if self.annealed else 1.0
-        gradient = (scores.softmax(1) * scores).sum(1) - scores.gather(1, batch.y[:, None])[:, 0]
-        penalty = squared_mean(batch.by_domain(gradient)).mean()
+        penalty = irm_penalty(batch.by_domain(scale_gradients(scores, batch.y)))
         return {"cross_entropy": self.likelihood(scores, batch.y), "irm": weight * penalty}
-
-
-def squared_mean(values: Tensor) -> Tensor:
-    """Unbiased estimate (K,) of the squared expectation of each row (K, n): the product of the means of two halves.
-
-    It is 0 for n = 1, where one half is empty.
-    """
-    return values[:, ::2].mean(1) * values[:, 1::2].sum(1) / max(values.shape[1] // 2, 1)

@@ -14,6 +14,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from crosstail.cli._next import say_all
+
 if TYPE_CHECKING:  # importing torch takes seconds, and --help does not need it
     from crosstail.progress import Progress as Report
     from crosstail.sweeps.outlook import Outlook
@@ -98,6 +100,18 @@ def _left(outlook: "Outlook") -> str:
     from crosstail.reports.wording import duration
 
     return f"about {duration(outlook.left)} left in all"
+
+
+def after_notes(console: Console, untold: list[str], told: list[str], shown: "Report") -> "Report":
+    """Progress that tells notes first: before long work, but not before a mistake that ends the command at once."""
+
+    def report(what: str, done: int, total: int) -> None:
+        while untold:
+            told.append(untold.pop(0))
+            say_all(console, "note", told[-1:])
+        shown(what, done, total)
+
+    return report
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from rich.console import Console
 from crosstail import discovery
 from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._next import say_all, say_next, say_predict
-from crosstail.cli._progress import progress_bar
+from crosstail.cli._progress import after_notes, progress_bar
 from crosstail.cli._run_options import Data, RunOptions, options
 from crosstail.cli._verb import Json, described, import_torch
 from crosstail.training.spec import Accelerator
@@ -72,13 +72,7 @@ def fit(
     machine = Devices(accelerator, devices, nodes, accumulate, compiled)
     early, untold, told = Console(stderr=True), list[str](), list[str]()
     with progress_bar(early) as shown:
-
-        def progress(what: str, done: int, total: int) -> None:
-            while untold:  # before the long work, and not before a mistake that ends the command
-                told.append(untold.pop(0))
-                say_all(early, "note", told[-1:])
-            shown(what, done, total)
-
+        progress = after_notes(early, untold, told, shown)
         how: dict[str, Any] = {"hparams": hparams, "critical": critical, "refit": refit, "log": log}
         fitted = fit(spec, out, **how, devices=machine, progress=progress, tell=untold.append)
     if not is_main_process():

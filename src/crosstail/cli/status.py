@@ -38,6 +38,6 @@ def status(folder: Sweep, /, *, watch: bool = False, as_json: Json = False) -> N
         while True:
             rows = status(store)
             live.update(terminal.render([status_table(rows, Outlook.of(folder))]), refresh=True)
-            if all(row.done + row.failed + row.pruned == row.planned for row in rows):
+            if all(row.done + row.failed == row.planned for row in rows):
                 return
             time.sleep(INTERVAL)

@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from cyclopts import App, ArgumentCollection, Token
 from rich.console import Console
@@ -71,7 +71,6 @@ def sweep(
     plan: Path | None = None,
     trials: int = 20,
     seeds: int = 3,
-    search: Literal["random", "tpe"] = "random",
     launcher: str = "local",
     workers: int | None = None,
     time_limit: float | None = None,
@@ -92,7 +91,7 @@ def sweep(
 
     from crosstail.workflows.sweep import estimate, sweep
 
-    how: dict[str, Any] = {"algorithm": algorithm, "trials": trials, "seeds": seeds, "search": search}
+    how: dict[str, Any] = {"algorithm": algorithm, "trials": trials, "seeds": seeds}
     how |= {"launcher": launcher, "workers": workers, "time_limit": time_limit}
     console = Console(stderr=True)
     with ExitStack() as shown:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import msgspec
 import numpy as np
@@ -12,12 +12,12 @@ from torch import Tensor
 
 from crosstail.metrics._answers import Answers
 from crosstail.metrics._link import in_place, training_shares, with_prior
+from crosstail.metrics._temperature import LARGEST, kept_if_it_helps
 from crosstail.pairs import pair_number
 
 MOST = 30_000  # samples that parameters are fitted on, drawn at random from more
 SCORES = 2**24  # most scores of these samples, which makes them fewer above 559 classes
 MOST_CLASSES = 1_000  # with more, hardly any has enough samples to estimate its bias
-LARGEST = 5.0  # |log sharpness|: where samples are separated perfectly, the best would be infinite
 PENALTY = 1.0  # of the squared biases, in samples
 DRAWS = 40
 CHUNK = 8192  # samples at a time, where only their answers are kept
@@ -113,13 +113,6 @@ def fit_prevalence(answers: Answers) -> Correction:
     return fit_correction(answers.log_p, answers.y, weights, training_shares(counts)[domain])
 
 
-class Fitted(NamedTuple):
-    """Log sharpness and its squared standard error."""
-
-    log_sharpness: float
-    squared_error: float
-
-
 def sample_weights(y: NDArray[np.int64], site: NDArray[np.int64], pairs: NDArray[np.number]) -> NDArray[np.float64]:
     """Weights (N,) with which every pair counts as much as the table (D, C) says; their sum is N."""
     number = np.bincount(pair_number(y, site, pairs.shape[1]), minlength=pairs.size).reshape(pairs.shape)
@@ -130,47 +123,6 @@ def sample_weights(y: NDArray[np.int64], site: NDArray[np.int64], pairs: NDArray
 def balanced_weights(y: NDArray[np.int64], site: NDArray[np.int64], num_classes: int) -> NDArray[np.float64]:
     """Weights (N,) with which every pair counts the same; their sum is N."""
     return sample_weights(y, site, np.ones((int(site.max(initial=0)) + 1, num_classes)))
-
-
-def fit_sharpness(log_p: NDArray[np.floating], y: NDArray[np.int64], weights: NDArray[np.float64]) -> Fitted:
-    """The s = 1/T with the smallest Σ w (log Σ_c p_c^s − s log p_y), by Newton's method in log s.
-
-    The loss is convex in s. Its standard error is the robust one, as weights are not counts.
-    """
-    log_p = np.asarray(log_p, np.float32)
-    own = log_p[np.arange(len(y)), y].astype(np.float64)
-    value = 0.0
-    for _ in range(100):
-        s = np.exp(value)
-        p, _ = in_place(np.float32(s) * log_p)
-        p *= log_p
-        mean = p.sum(1, dtype=np.float64)
-        score = s * weights * (mean - own)
-        p *= log_p
-        variance = (p.sum(1, dtype=np.float64) - mean**2).clip(0)
-        information = float(s * s * (weights * variance).sum())
-        curvature = max(information + float(score.sum()), information, 1e-12)  # of log s, kept positive
-        step = np.clip(float(score.sum()) / curvature, -1, 1)
-        value = float(np.clip(value - step, -LARGEST, LARGEST))
-        if abs(step) < 1e-6 or abs(value) == LARGEST:
-            break
-    return Fitted(value, float((score**2).sum()) / max(information, 1e-12) ** 2 if information > 1e-9 else np.inf)
-
-
-def shrunk(sites: list[Fitted], common: float) -> list[float]:
-    """Log sharpness of each site, shrunk towards the common value in proportion to its error.
-
-    The variance between sites is DerSimonian's and Laird's (1986): what the estimates differ by beyond their errors.
-    """
-    known = [(one.log_sharpness, 1 / max(one.squared_error, 1e-12)) for one in sites if np.isfinite(one.squared_error)]
-    between = 0.0
-    if len(known) > 1:
-        values, precision = np.array(known).T
-        centre = float(precision @ values / precision.sum())
-        spread = float(precision @ (values - centre) ** 2) - (len(values) - 1)
-        between = max(0.0, spread / float(precision.sum() - (precision**2).sum() / precision.sum()))
-    share = [between / (between + one.squared_error) if between else 0.0 for one in sites]
-    return [common + k * (one.log_sharpness - common) if k else common for k, one in zip(share, sites, strict=True)]
 
 
 def fit_correction(
@@ -271,15 +223,14 @@ def calibrate(
         rows = np.sort(np.random.default_rng(seed).choice(len(y), most, replace=False))
     y, site, weights, frequent = y[rows], site[rows], weights[rows], frequent[rows]
     unknown, known, shares = unknown[rows], known[rows], training_shares(counts)[site]
-    common = fit_sharpness(known, y, weights)
-    own = [
-        fit_sharpness(known[mine], y[mine], weights[mine]) if (mine := site == d).any() else Fitted(0.0, np.inf)
-        for d in range(len(sites))
-    ]
+    of_site, of_any = (
+        kept_if_it_helps(p, y, of, weights, n)
+        for p, of, n in ((known, site, len(sites)), (unknown, np.zeros_like(site), 1))
+    )
     prevalence = fit_correction(known, y, frequent, shares)
     return Calibration(
-        sharpness=float(np.exp(fit_sharpness(unknown, y, weights).log_sharpness)),
-        sites={name: float(np.exp(v)) for name, v in zip(sites, shrunk(own, common.log_sharpness), strict=True)},
+        sharpness=of_any[0],
+        sites=dict(zip(sites, of_site, strict=True)),
         uniform=fit_correction(known, y, weights),
         prevalence=prevalence,
         plausible=plausible_corrections(prevalence, known, frequent, shares, seed),

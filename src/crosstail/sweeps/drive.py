@@ -3,13 +3,11 @@
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from crosstail.data import DomainDataset, load_source
 from crosstail.progress import Progress
-from crosstail.sweeps import search
 from crosstail.sweeps.launchers._launcher import Launcher
-from crosstail.sweeps.plan import Plan, search_name
+from crosstail.sweeps.plan import Plan
 from crosstail.sweeps.select import choices
 from crosstail.sweeps.store import Store
 from crosstail.sweeps.worker import Job, Outcome, data_key
@@ -41,13 +39,9 @@ def sweep(
 
 
 def _unfinished(plan: Plan, store: Store) -> bool:
-    """Whether any run is left to do; pruned ones are not repeated."""
-    pruned = {key for key, failure in store.failures().items() if failure.kind == "pruned"}
+    """Whether any run is left to do."""
     chosen = choices(store, store.results(), plan)
-    if any(len(choice.keys) < plan.trials for choice in chosen):
-        return True
-    runs = [own for choice in chosen for own in (*choice.keys, *choice.finals())]
-    return not all(store.has(key) for own in runs if pruned.isdisjoint(own) for key in own)
+    return not all(store.has(key) for choice in chosen for own in (*choice.keys, *choice.finals()) for key in own)
 
 
 def _events(plan: Plan, store: Store, launcher: Launcher, keep: bool) -> Iterator[Event]:
@@ -71,26 +65,13 @@ def check(plan: Plan, source: DomainDataset, progress: Progress | None = None) -
 
 
 def _trials(plan: Plan, store: Store, launcher: Launcher, keep: bool) -> Iterator[Event]:
-    """Run the known trials, then those that the searches propose."""
-    searches = {search_name(method, part.shared): (part, method) for part in plan.searches for method in plan.methods}
-    begun = dict.fromkeys(searches, 0)
-    while True:
-        jobs = []
-        for name, (part, method) in searches.items():
-            trials = store.trials(part, method)
-            for trial in range(begun[name], len(trials)):
-                limits = search.limits(part, method, store, trial)
-                runs = part.runs(method, trials[trial])
-                how: dict[str, Any] = {"name": f"trial {trial}", "keep": keep}
-                jobs += [Job(spec, limits=limits.get(spec.fold, {}), **how) for spec in runs]
-            begun[name] = len(trials)
-        yield from complete(store, launcher, jobs)
-        if all(count == plan.trials for count in begun.values()):
-            return
-        for name, (part, method) in searches.items():
-            if begun[name] < plan.trials:
-                known = begun[name] - 1
-                store.propose(name, known, search.propose(part, method, store, known))
+    jobs = []
+    for part in plan.searches:
+        for method in plan.methods:
+            for trial, hparams in enumerate(part.drawn[method]):
+                runs = part.runs(method, hparams)
+                jobs += [Job(spec, f"trial {trial}", keep=keep) for spec in runs]
+    yield from complete(store, launcher, jobs)
 
 
 def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[Event]:
@@ -105,8 +86,8 @@ def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[
             failure = failures.get(key)
             if store.has(key) and (store.keeps(key) or not job.keep):
                 yield pending.pop(key), Outcome(key, how)
-            elif failure is not None and (failure.kind == "pruned" or failure.attempts > before.get(key, 0)):
-                yield job, Outcome(key, "pruned" if failure.kind == "pruned" else "failed", failure.error)
+            elif failure is not None and failure.attempts > before.get(key, 0):
+                yield job, Outcome(key, "failed", failure.error)
                 del pending[key]
         ready = []
         for key, job in pending.items():

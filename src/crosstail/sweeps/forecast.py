@@ -37,13 +37,12 @@ class Forecast:
         own = self._ended[job.spec.method]
         if job.spec.key not in own and outcome.how != "kept":
             self._done += self.seconds[job.spec.method]
-            self.startup = 0.0  # the workers are at work
         own.add(job.spec.key)
 
     def outlook(self, news: str = "") -> Outlook:
         """The state of the race."""
         runs = sum(self._runs.values())
-        left = self.startup + self._pace * self._work / self.workers
+        left = self.startup * (not self._done) + self._pace * self._work / self.workers
         return Outlook(self.round.name, len(self._runs), runs - sum(self._open.values()), runs, left, news)
 
     @property

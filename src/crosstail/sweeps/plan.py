@@ -1,11 +1,10 @@
 """The plan of a sweep: methods, trials, seeds and data. Equal plans expand to equal runs."""
 
 import hashlib
-import importlib.util
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
@@ -29,8 +28,7 @@ class Plan:
     unseen: tuple[str | None, ...] = (None,)  # with dg, the domains that are left out in turn
     trials: int = 20
     seeds: int = 3
-    search: Literal["random", "tpe"] = "random"
-    drawn: dict[str, tuple[Hparams, ...]] = field(default_factory=dict)  # by method and trial; tpe proposes the rest
+    drawn: dict[str, tuple[Hparams, ...]] = field(default_factory=dict)  # by method and trial
     redrawn: tuple[dict[str, tuple[Hparams, ...]], ...] = ()  # with dg, the trials of seeds 1, 2, …
 
     def __post_init__(self) -> None:
@@ -88,15 +86,11 @@ class Plan:
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:16]
 
 
-def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: int = 3, search: str = "random") -> Plan:
+def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: int = 3) -> Plan:
     """A plan with its trials drawn; names are checked now instead of in every run."""
     from crosstail.data import load_source
     from crosstail.training.resolve import canonical_method, resolve
 
-    if search not in ("random", "tpe"):
-        raise ValueError(f"search is {search!r}, expected random or tpe")
-    if search == "tpe" and importlib.util.find_spec("optuna") is None:
-        raise ValueError("--search tpe needs Optuna: pip install 'crosstail[optuna]'")
     known = tuple(dict.fromkeys(map(canonical_method, methods)))
     if not known:
         raise ValueError("a sweep needs at least one method, such as --algorithm boda:retrain")
@@ -104,13 +98,12 @@ def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: in
     unseen: tuple[str | None, ...] = (shared.unseen,)
     if shared.unseen_domains and shared.unseen is None:
         unseen = tuple(dict.fromkeys(spec.unseen for spec in protocols.parts(shared, load_source(shared))))
-    plan = Plan(shared=shared, methods=known, unseen=unseen, trials=trials, seeds=seeds, search=search)  # type: ignore[arg-type]
-    return with_draws(plan)
+    return with_draws(Plan(shared=shared, methods=known, unseen=unseen, trials=trials, seeds=seeds))
 
 
 def with_draws(plan: Plan) -> Plan:
-    """The plan with the trials of its random searches, or the first of those that tpe proposes the rest of."""
-    trials = range(plan.trials if plan.search == "random" else 1)
+    """The plan with the trials of its searches."""
+    trials = range(plan.trials)
     drawn, *redrawn = (
         {method: tuple(draw(method, trials, plan.shared, seed)) for method in plan.methods}
         for seed in range(plan.seeds if protocols.find(plan.shared.protocol).seeded else 1)

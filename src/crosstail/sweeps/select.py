@@ -31,7 +31,6 @@ class SelectedTrial:
     selected_on: str
     validation: float | None  # that metric
     finished: int
-    pruned: int
     failed: dict[int, Failure]  # by trial
     missing: int
     keys: list[list[str]]  # of the runs of every known trial: one, or one for each fold
@@ -74,14 +73,13 @@ def choices(
     for method, own in by_method(store.plans() if plan is None else [plan]).items():
         on = select_on or own.shared.selected_on
         validation = {key: summary.judged(on) for key, summary in results.items()}
-        found += [choose(part, method, store.trials(part, method), validation, failures, on) for part in own.searches]
+        found += [choose(part, method, validation, failures, on) for part in own.searches]
     return found
 
 
 def choose(
     plan: Plan,
     method: str,
-    trials: Sequence[Hparams],
     validation: Mapping[str, Judged | None],
     failures: Mapping[str, Failure],
     on: str,
@@ -93,7 +91,7 @@ def choose(
     """
     found: dict[int, Judged] = {}
     failed: dict[int, Failure] = {}
-    pruned = 0
+    trials = plan.drawn[method][: plan.trials]
     keys = [[spec.key for spec in plan.runs(method, hparams)] for hparams in trials]
     for trial, own in enumerate(keys):
         ended = [failures[key] for key in own if key in failures and key not in validation]
@@ -102,8 +100,6 @@ def choose(
             if len(known) < len(own):
                 raise ValueError("the data have no validation samples: there is nothing to select on")
             found[trial] = Judged.mean(known)
-        elif any(failure.kind == "pruned" for failure in ended):
-            pruned += 1
         elif ended:
             failed[trial] = ended[0]
     order = 1 if protocols.find(plan.shared.protocol).last_of_ties else -1
@@ -116,9 +112,8 @@ def choose(
         selected_on=on,
         validation=None if best is None else found[best].value,
         finished=len(found),
-        pruned=pruned,
         failed=failed,
-        missing=plan.trials - len(found) - pruned - len(failed),
+        missing=plan.trials - len(found) - len(failed),
         keys=keys,
     )
 

@@ -17,7 +17,6 @@ class MethodStatus:
     done: int
     running: int
     failed: int
-    pruned: int
     remaining: float | None  # seconds with the current number of workers; None if unknown
 
 
@@ -36,10 +35,9 @@ def status(store: Store) -> list[MethodStatus]:
             keys |= own
         done, active = keys & results.keys(), keys & running - results.keys()
         failed = keys & failures.keys() - done - active
-        pruned = {key for key in failed if failures[key].kind == "pruned"}
         left = planned - len(done) - len(failed)
         seconds = [results[key].seconds for key in done]
         remaining = left * fmean(seconds or [0.0]) / max(1, len(running)) if seconds or not left else None
-        counts = planned, len(done), len(active), len(failed - pruned), len(pruned)
+        counts = planned, len(done), len(active), len(failed)
         rows.append(MethodStatus(method, *counts, remaining))
     return rows

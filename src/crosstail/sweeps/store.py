@@ -2,7 +2,6 @@
 
     plans/KEY.json              what was asked for
     data.json                   checksum of the data that the sweep was started on
-    proposals/SEARCH.N/         the trials that a search has proposed, from the N-th on
     runs/KEY/                   a finished run
     work/KEY.TOKEN/             an unfinished run: its checkpoint, its holder's lease, failure.json if it failed
     damaged/KEY.TOKEN/          what could not be read
@@ -19,15 +18,13 @@ from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
-from typing import Annotated, NamedTuple
-from urllib.parse import quote
 
 import msgspec
 
 from crosstail.storage import move, names, read_json, write_json
 from crosstail.sweeps.index import Index, Summary
 from crosstail.sweeps.lease import Lease, is_dead, sign, sign_of
-from crosstail.sweeps.plan import Hparams, Plan, search_name
+from crosstail.sweeps.plan import Plan
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.result import PROBABILITIES
 from crosstail.training.spec import RunSpec
@@ -38,22 +35,11 @@ PATIENCE = 60.0  # seconds without a sign of life, by the clock of the process t
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """Why a run has no result: an error, a time limit, a worker that died, or pruned by the search."""
+    """Why a run has no result: an error, a time limit, or a worker that died."""
 
     kind: str
     error: list[str]  # its last lines
     attempts: int
-
-
-class Proposal(NamedTuple):
-    """A trial proposed by a search, and its point in the unit cube that the search explores."""
-
-    hparams: Hparams
-    unit: dict[str, float]
-
-
-Batch = Annotated[list[Proposal], msgspec.Meta(min_length=1)]
-"""Trials that are proposed together."""
 
 
 class Store:
@@ -74,7 +60,7 @@ class Store:
     def add(self, plan: Plan) -> None:
         """Record a plan; a folder holds one sweep, which may grow by methods, trials and seeds."""
         for other in self.plans():
-            changed = [name for name in ("unseen", "search") if getattr(plan, name) != getattr(other, name)]
+            changed = ["unseen"] * (plan.unseen != other.unseen)
             changed += [name for name, value in vars(plan.shared).items() if getattr(other.shared, name) != value]
             if changed:
                 which = f"{self.path} holds another sweep, which differs in {', '.join(changed)}"
@@ -106,31 +92,6 @@ class Store:
             raise ValueError(f"{error}. If {dataset} has not changed, remove the file") from None
         before.check_unchanged(facts, dataset, self.path)
 
-    def propose(self, search: str, number: int, batch: list[Proposal]) -> None:
-        """Add trials of a search after the first `number`, unless another process has done so by now."""
-        own = self.path / "proposals" / f".{token_hex(4)}"
-        own.mkdir(parents=True)
-        try:
-            with suppress(FileNotFoundError):  # another process has tidied up, and the search will propose again
-                write_json(own / "trials.json", batch)
-                move(own, self._proposed(search, number))
-        finally:
-            shutil.rmtree(own, ignore_errors=True)
-
-    def proposals(self, search: str) -> list[Proposal]:
-        found: list[Proposal] = []
-        while (file := self._proposed(search, len(found)) / "trials.json").exists():
-            found += read_json(file, Batch)
-        return found
-
-    def _proposed(self, search: str, number: int) -> Path:
-        return self.path / "proposals" / f"{quote(search, safe='')}.{number}"
-
-    def trials(self, search: Plan, method: str) -> list[Hparams]:
-        """The hyperparameters of a method's trials in one of a plan's searches, as far as they are known."""
-        proposals = self.proposals(search_name(method, search.shared))
-        return [*search.drawn[method], *(proposal.hparams for proposal in proposals)][: search.trials]
-
     def keeps(self, key: str) -> bool:
         """Whether a finished run has the probabilities of its held-out samples."""
         return (self.path / "runs" / key / PROBABILITIES).exists()
@@ -148,7 +109,7 @@ class Store:
             self._unsign(key)
         for key in self._index.damaged:
             self.put_aside(self.path / "runs" / key)
-        for hidden in (*(self.path / "work").glob(".*"), *(self.path / "proposals").glob(".*")):
+        for hidden in (self.path / "work").glob(".*"):
             with suppress(FileNotFoundError):  # its process has just moved it
                 if all(is_dead(file.read_bytes()) for file in hidden.glob("lease.*")):
                     shutil.rmtree(hidden, ignore_errors=True)

@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from crosstail.sweeps.lease import Lease
 from crosstail.sweeps.store import Store
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.loop import Diverged, Limits, Pruned
+from crosstail.training.loop import Diverged
 from crosstail.training.run_data import Inputs, load_inputs
 from crosstail.training.spec import RunSpec
 
@@ -23,17 +23,16 @@ LINES = 8  # of an error message or traceback
 
 @dataclass(frozen=True)
 class Job:
-    """A run, its role in the sweep, its abandoned folders, and the accuracies it must reach."""
+    """A run, its role in the sweep, and its abandoned folders."""
 
     spec: RunSpec
     name: str = ""  # such as "trial 3"
     lost: tuple[str, ...] = ()
-    limits: Limits = field(default_factory=dict)
     keep: bool = False  # the probabilities of held-out samples
 
 
 class Outcome(NamedTuple):
-    """How a job ended: done, failed, pruned, or busy if another process works on it; a sweep adds kept."""
+    """How a job ended: done, failed, or busy if another process works on it; a sweep adds kept."""
 
     key: str
     how: str
@@ -64,8 +63,7 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
             raise Stopped
 
     try:
-        how: dict[str, Any] = {"limits": job.limits, "keep": job.keep, "leased": True}
-        train_run(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), **how)
+        train_run(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), keep=job.keep, leased=True)
         store.publish(lease, key)
         return Outcome(key, "done")
     except Stopped:
@@ -73,10 +71,10 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
     except Exception as error:
         if not lease.folder.exists():
             return Outcome(key, "busy")  # another process has taken it over
-        lines, pruned = _last_lines(error), isinstance(error, Pruned)
+        lines = _last_lines(error)
         with suppress(OSError):  # on a full disk the caller still gets the reason
-            store.fail(lease, "pruned" if pruned else "error", lines)
-        return Outcome(key, "pruned" if pruned else "failed", lines)
+            store.fail(lease, "error", lines)
+        return Outcome(key, "failed", lines)
     finally:
         lease.give_back()
 
@@ -143,6 +141,6 @@ def _last_lines(error: Exception) -> list[str]:
     """The last lines of a message for users, or of the traceback."""
     if isinstance(error, OSError) and error.filename:
         return [f"{error.strerror}: {error.filename}"]
-    if isinstance(error, ValueError | Diverged | Pruned):
+    if isinstance(error, ValueError | Diverged):
         return str(error).splitlines()[-LINES:]
     return "".join(traceback.format_exception(error)).splitlines()[-LINES:]

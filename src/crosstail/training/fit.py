@@ -18,7 +18,7 @@ from crosstail.training.devices import ONE, Devices, fabric_of
 from crosstail.training.evaluation import graph_of, traced, transferability
 from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.held_out import held_out, predictions, save_predictions
-from crosstail.training.loop import Limits, train
+from crosstail.training.loop import train
 from crosstail.training.memory import explain_out_of_memory
 from crosstail.training.model import build_algorithm, load_model
 from crosstail.training.resolve import first_stage_learns, resolve, steps_of_stages, unreached_phases
@@ -37,14 +37,13 @@ def train_run(
     progress: Progress | None = None,
     inputs: Inputs | None = None,
     devices: Devices = ONE,
-    limits: Limits | None = None,
     keep: bool = True,
     leased: bool = False,
 ) -> Run:
     """Train in a folder; a finished run returns at once, an unfinished one resumes.
 
     `inputs` is what `load_inputs` returns, if it is in memory already. With several devices, the other processes
-    run the same program up to here and then join in. A run below one of the `limits` raises Pruned. Without `keep`, the
+    run the same program up to here and then join in. Without `keep`, the
     probabilities of held-out samples, by far the largest file, are not stored; fitting again with it adds them. A
     folder in which another process trains is refused, unless the caller has a lease on it, as in a sweep.
     """
@@ -72,7 +71,7 @@ def train_run(
                     folder.calibrate(run.calibration)
                 return run
         with threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
-            return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, limits, keep)
+            return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, keep)
 
 
 def _train_stages(
@@ -82,7 +81,6 @@ def _train_stages(
     held: ExitStack | None,
     progress: Progress | None,
     devices: Devices,
-    limits: Limits | None,
     keep: bool,
 ) -> Run:
     dataset = inputs.embedded()
@@ -101,7 +99,7 @@ def _train_stages(
         user_file.keep(spec, folder)
         UsedSamples.keep(inputs.samples, folder)
     fabric.barrier()
-    common: dict[str, Any] = {"folder": folder, "fabric": fabric, "progress": progress, "limits": limits}
+    common: dict[str, Any] = {"folder": folder, "fabric": fabric, "progress": progress}
 
     common["checkpoint"] = folder.load("checkpoint.pt")
     first = folder.load("stage_one.pt")

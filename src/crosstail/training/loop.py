@@ -15,7 +15,6 @@ from crosstail.algorithms._processes import backward_of
 from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
 from crosstail.losses.host import NotFinite
 from crosstail.losses.processes import merged
-from crosstail.metrics import find
 from crosstail.progress import Progress
 from crosstail.training.average import Swad, WeightAverage
 from crosstail.training.devices import AnyFabric
@@ -29,16 +28,9 @@ SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values
 Tracer = Callable[[Algorithm, DomainDataset], Trace]
 """Records the transferability graph at every evaluation."""
 
-Limits = Mapping[tuple[int, int], float]
-"""The selection score on validation that a run must have reached to go on, by stage and step."""
-
 
 class Diverged(RuntimeError):
     """Training diverged: a loss became NaN or infinite."""
-
-
-class Pruned(Exception):
-    """A run was stopped early because others were better at this point."""
 
 
 @dataclass
@@ -63,14 +55,13 @@ def train(
     augment: Augment | None = None,
     trace: Tracer | None = None,
     progress: Progress | None = None,
-    limits: Limits | None = None,
     checkpoint: Mapping[str, Any] | None = None,
 ) -> Selected:
     """Train one stage of a spec and return the evaluation that is best on validation (the first of ties).
 
     The stage ends after step `last`; all that depends on the number of steps of the spec stays as it is. With averaged
     weights, those are evaluated too, and it is they that are selected and traced; SWAD's window needs no selection. A
-    run below one of the `limits` raises Pruned. A `checkpoint` of this stage is where it goes on.
+    `checkpoint` of this stage is where it goes on.
 
     Batches are a function of the seed and the step, and all other state is in the checkpoint, so a resumed run ends
     with the same result as one that was never stopped.
@@ -92,8 +83,6 @@ def train(
             loop.evaluate(step, trace)
         if step == last:
             break
-        if limits and step in due:
-            _prune(limits, folder.records(), spec.selected_on, stage, step)
         algorithm.step, algorithm.steps = step, spec.steps
         loop.update(step, stream)
         if progress:
@@ -206,15 +195,6 @@ class _Loop:
 def _evaluate(algorithm: Algorithm, dataset: DomainDataset, fabric: AnyFabric, on: str) -> dict[str, Any]:
     said = {name: split_answers(algorithm, dataset, split, on, fabric) for name, split in EVALUATED.items()}
     return split_accuracies(said, on)
-
-
-def _prune(limits: Limits, records: list[Evaluation], on: str, stage: int, step: int) -> None:
-    limit = limits.get((stage, step), -math.inf)
-    scores = [selection_score(record.validation, on) for record in records if record.stage == stage]
-    best = max((score for score in scores if score is not None), default=math.inf)
-    if best < limit:
-        own, others = (find(on).shown(abs(score)) for score in (best, limit))
-        raise Pruned(f"stage {stage}, step {step}: {on} on validation {own}, others {others}")
 
 
 def _means(sums: dict[str, tuple[Tensor | float, int]], first: int, last: int) -> dict[str, float]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from crosstail.progress import Progress, silent
 from crosstail.storage import write_json
@@ -73,7 +73,6 @@ def sweep(
     algorithm: Sequence[str],
     trials: int = 20,
     seeds: int = 3,
-    search: Literal["random", "tpe"] = "random",
     launcher: str = "local",
     workers: int | None = None,
     time_limit: float | None = None,
@@ -91,14 +90,13 @@ def sweep(
         algorithm: Methods such as boda or boda:retrain, or files.
         trials: Trials per method; the first has the default hyperparameters.
         seeds: Seeds of the trial that is best on validation; with dg, seeds of the whole search.
-        search: random, or tpe: Optuna proposes trials from the earlier ones and stops poor ones early.
         launcher: local: processes on this machine; inline: this process; ray or slurm: a cluster.
         workers: Runs at a time; default: one per GPU, or one per core.
         time_limit: Seconds after which a run counts as failed.
         progress: Called while the data are loaded and embedded.
         watch: Told every run and its outcome.
     """
-    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds, search=search)
+    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds)
     store = Store(out)
     with _launcher.launcher(launcher, store, _launcher.Resources(workers, time_limit)) as crew:
         events = drive.sweep(plan, store, crew, progress)

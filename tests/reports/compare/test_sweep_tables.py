@@ -16,7 +16,7 @@ def choice(unseen=None, **other):
         "selected_on": "average",
         "validation": 0.5,
     }
-    return SelectedTrial(**{**known, "finished": 5, "pruned": 0, "failed": {}, "missing": 0, "keys": [], **other})
+    return SelectedTrial(**{**known, "finished": 5, "failed": {}, "missing": 0, "keys": [], **other})
 
 
 def test_the_selected_trials_have_their_test_accuracy():
@@ -63,10 +63,10 @@ def test_missing_and_failed_trials_are_named_with_their_errors():
 
 
 def test_the_status_has_a_row_per_method_and_the_total():
-    rows = [MethodStatus("erm", 7, 7, 0, 0, 0, 0.0), MethodStatus("boda", 7, 3, 2, 1, 0, 250.0)]
+    rows = [MethodStatus("erm", 7, 7, 0, 0, 0.0), MethodStatus("boda", 7, 3, 2, 1, 250.0)]
     assert status_table(rows).rows == [
-        ["erm", "7/7", "0", "0", "0", "0 s"],
-        ["boda", "3/7", "2", "1", "0", "4 min"],
-        ["all", "10/14", "2", "1", "0", "4 min"],
+        ["erm", "7/7", "0", "0", "0 s"],
+        ["boda", "3/7", "2", "1", "4 min"],
+        ["all", "10/14", "2", "1", "4 min"],
     ]
-    assert status_table([*rows, MethodStatus("x", 1, 0, 0, 0, 0, None)]).rows[-1][-1] == "–"
+    assert status_table([*rows, MethodStatus("x", 1, 0, 0, 0, None)]).rows[-1][-1] == "–"

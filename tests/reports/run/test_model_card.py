@@ -11,6 +11,7 @@ import pytest
 from crosstail import data
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration
+from crosstail.prediction.label_errors import label_errors
 from crosstail.reports.document import markdown
 from crosstail.reports.document.model import Heading, Items, Table
 from crosstail.reports.run import duplicates as found_in
@@ -260,10 +261,12 @@ def test_an_exported_file_says_what_goes_in_and_out(finished):
     assert "65 of random inputs" in text and "2e-07" in text
 
 
-def test_certainty_of_each_domain_and_label_errors_have_their_place(finished):
+def test_certainty_of_each_domain_and_label_errors_have_their_place(finished, monkeypatch):
     domain, y = np.divmod(np.arange(80) // 20, 2)
     p = np.where(np.arange(2) == y[:, None], 0.9, 0.1)
     p[0] = p[0, ::-1]  # the first sample looks like the other class
+    worth = "crosstail.reports.run.suspects.worth_a_look"
+    monkeypatch.setattr(worth, lambda p, y, shares: label_errors(p, y).assign(precision=0.6))
     plain = finished(HITS, totals=TOTALS)
     log_p = np.log(p).astype(np.float16)
     told = {"predicted": p.argmax(1), "log_p": log_p, "true": log_p[np.arange(80), y]}
@@ -272,5 +275,5 @@ def test_certainty_of_each_domain_and_label_errors_have_their_place(finished):
     run = plain.knowing(held_out=kept, calibration=Calibration.none(plain.result.domains, 2))
     rows = table(run, "Certainty")
     assert [row[:2] for row in rows] == [["d0", "40"], ["d1", "40"]] and [row[4] for row in rows] == ["97.5", "100.0"]
-    assert "--coverage" in said(run, "Certainty") and "1 of 80" in said(run, "Data")
+    assert "--coverage" in said(run, "Certainty") and "1 of 80" in said(run, "Data") and "60 %" in said(run, "Data")
     assert "Certainty" not in sections(plain) and "labelled" not in said(plain, "Data")

@@ -229,9 +229,9 @@ def expectation(race: RaceResult) -> str:
     """Why accuracies differ between validation and test, and which of them to expect."""
     of_validation, of_test = race.pairs
     return (
-        "Expect the accuracy on test. Validation chose methods, trials and evaluations, so its figures are too high, "
-        f"and they are from {race.validation_samples:,} samples of {several(of_validation, 'pair')}, the test figures "
-        f"from {race.samples:,} samples of {several(of_test, 'pair')}."
+        "Expect the accuracy on test. Validation chose methods, trials and evaluations, so its figures tend to be too "
+        f"high, and they are from {race.validation_samples:,} samples of {several(of_validation, 'pair')}, the test "
+        f"figures from {race.samples:,} samples of {several(of_test, 'pair')}."
     )
 
 

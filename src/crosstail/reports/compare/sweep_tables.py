@@ -57,16 +57,15 @@ def selection_notes(chosen: Sequence[SelectedTrial]) -> Iterator[str]:
 
 def status_table(methods: Sequence[MethodStatus], race: Outlook | None = None) -> Table:
     """Runs per method, and in total; the time that is left of a race is by its own outlook, with the rounds to come."""
-    names = "planned", "done", "running", "failed", "pruned"
+    names = "planned", "done", "running", "failed"
     sums = {name: sum(getattr(row, name) for row in methods) for name in names}
     known = [row.remaining for row in methods if row.remaining is not None]
     left = race.left if race else sum(known) if len(known) == len(methods) else None
     total = MethodStatus(method="all", **sums, remaining=left)
     rows = []
     for row in (*methods, total):
-        counts = map(str, (row.running, row.failed, row.pruned))
         remaining = "–" if row.remaining is None else duration(row.remaining)
-        rows.append([row.method, f"{row.done}/{row.planned}", *counts, remaining])
-    header = ["method", "done", "running", "failed", "pruned", "remaining"]
+        rows.append([row.method, f"{row.done}/{row.planned}", str(row.running), str(row.failed), remaining])
+    header = ["method", "done", "running", "failed", "remaining"]
     note = f"The race is in {race.round}; all that remains of it takes about {duration(race.left)}." if race else ""
     return Table(header=header, rows=rows, note=note, emphasised={(len(methods), j) for j in range(len(header))})

@@ -72,6 +72,12 @@ class Confidence:
         found, low, high = calibration_error(self.said[own], self.hit[own], self.weights[own])
         return 100 * found, 100 * low, 100 * high
 
+    def cancels(self) -> bool:
+        """Whether the error is larger than in each of several domains, which have fewer bins."""
+        every = [self.domain == d for d in np.unique(self.domain)]
+        larger = self.error()[0] > max(self.error(own)[0] for own in every)
+        return len(every) > 1 and larger and len(self._bins(slice(None))) > max(len(self._bins(own)) for own in every)
+
     def curves(self, domains: Sequence[str], together: str = "all domains") -> pd.DataFrame:
         """Confidence and accuracy in %, by bins of equal weight: of each domain with several, and if some lack them,
         of all samples.
@@ -110,19 +116,39 @@ def _calibrated(result: RunResult, about: Certainty) -> Iterator[Block]:
     given, test = about.given, about.samples
     confidence, before = Confidence.of(test, given), Confidence.of(test, None)
     error, low, high = confidence.error()
-    source = f"Temperatures come from {given.samples:,} validation samples." if given.samples else NO_SAMPLES
+    used = given.samples and given.sharpness != 1
+    compared = f"; before calibration it was {number(before.error()[0])}" if used else ""
+    source = _source(given, helped=error <= before.error()[0])
     tested = int(np.sum(result.tested().totals))
     if len(test.y) < tested:
         source += f" With so many classes, this section is about a random {len(test.y):,} of {tested:,} test samples."
     yield Text(
         f"When the model says 80 %, is it right in 80 of 100 cases? On the test samples, with all pairs weighted "
         f"equally, confidence and accuracy differ by {number(error)} points on average (95 % interval "
-        f"{interval(low, high)}); before calibration it was {number(before.error()[0])}. {source}"
+        f"{interval(low, high)}){compared}. {source}"
     )
+    if confidence.cancels():
+        yield Text(
+            "This is more than in each domain: its samples are fewer, so they are compared in fewer groups of similar "
+            "confidence, where too much and too little of it cancel out."
+        )
     rows = [[name, tested, *error] for name, tested, _, *error in (row[:5] for row in _reliability(result, about))]
     header = ["domain", "tested", "difference, points", "95 % interval"]
     yield Table(header=header, rows=rows, emphasised={(len(rows) - 1, j) for j in range(len(header))})
     yield from reliability_chart(confidence.curves(result.domains))
+
+
+def _source(given: Calibration, helped: bool) -> str:
+    """Where the temperature comes from, and why it is used or not."""
+    if not given.samples:
+        return NO_SAMPLES
+    fitted = f"{given.samples:,} validation samples"
+    if given.sharpness == 1:
+        return (
+            f"Scores are used as they are: temperatures from parts of the {fitted} were no better on the other parts."
+        )
+    despite = "" if helped else ", though not this difference on the test samples"
+    return f"Temperatures come from {fitted}: from parts of them, they lower the log loss of the other parts{despite}."
 
 
 def _reliability(result: RunResult, about: Certainty) -> list[list[str]]:

@@ -9,7 +9,7 @@ import pandas as pd
 from crosstail.data.spec import READ
 from crosstail.metrics import Answers
 from crosstail.metrics._link import training_shares, with_prior
-from crosstail.prediction.label_errors import label_errors
+from crosstail.prediction.label_errors import worth_a_look
 from crosstail.reports.document.model import Block, Gallery, Heading, Picture, Table, Text, bullets
 from crosstail.reports.run.command import options
 from crosstail.reports.wording import number
@@ -21,22 +21,24 @@ PAIRS, OF_PAIR = 20, 6  # pairs of an audit, and label errors that are shown of 
 
 
 def suspect_table(run: Run) -> pd.DataFrame:
-    """The samples, most suspicious first: row, path or number, domain, label, its probability, and what it seems to be.
+    """The samples that are worth a look, most suspicious first: row, path or number, domain, label, what it seems to
+    be, the probability of the label, and the share of mislabelled samples that is expected so far.
 
-    Empty if the run has kept no probabilities. They are corrected to the prevalence of every site: a balanced model
-    takes many samples of a frequent class for a rare one, and that says nothing about their labels.
+    Probabilities are corrected to the prevalence of every site: a balanced model takes many samples of a frequent class
+    for a rare one, and that says nothing about their labels.
     """
     kept, given, result = _held_out(run), run.calibration, run.result
-    columns = ["row", "sample", "domain", "label", "seems", "probability"]
+    columns = ["row", "sample", "domain", "label", "seems", "probability", "precision"]
     if kept is None or given is None or not len(kept) or kept.row is None or kept.told.log_p is None:
         return pd.DataFrame(columns=columns)
     shares = training_shares(np.array(result.counts))[kept.domain]
-    found = label_errors(with_prior(given.prevalence(kept.told.log_p), shares), kept.y)
+    found = worth_a_look(with_prior(given.prevalence(kept.told.log_p), shares), kept.y, shares)
     rows = kept.row[found["row"]]
     places = run.dataset.names(rows, "sample") if run.dataset else [f"sample {row}" for row in rows]
     domains, classes = np.array(result.domains, object), np.array(result.classes, object)
     names = domains[kept.domain[found["row"]]], classes[kept.y[found["row"]]], classes[found["seems"]]
-    return pd.DataFrame(dict(zip(columns, (rows, places, *names, found["probability"]), strict=True)))
+    values = rows, places, *names, found["probability"], found["precision"]
+    return pd.DataFrame(dict(zip(columns, values, strict=True)))
 
 
 def _held_out(run: Run) -> Answers | None:
@@ -49,6 +51,7 @@ def suspects(run: Run, note: str = "") -> Iterator[Block]:
     """The most suspicious samples, and how many there are of each pair; the note says where to find the others."""
     table = suspect_table(run)
     if table.empty:
+        yield from _none(run)
         return
     kept, pairs = _held_out(run), table.groupby(["domain", "label"], sort=False)
     assert kept is not None
@@ -72,6 +75,7 @@ def suspects_by_pair(run: Run) -> Iterator[Block]:
     """The most suspicious samples of each pair, the pair with the most of them first."""
     table = suspect_table(run)
     if table.empty:
+        yield from _none(run)
         return
     yield from _heading(run, table, "by pair, the most suspicious of each first; `--json` has all of them")
     pairs = sorted(table.groupby(["domain", "label"], sort=False), key=lambda pair: -len(pair[1]))
@@ -84,7 +88,11 @@ def suspects_by_pair(run: Run) -> Iterator[Block]:
 def label_error_note(run: Run) -> str:
     """How many held-out samples are probably mislabelled; empty if none are."""
     table = suspect_table(run)
-    return "" if table.empty else f"{_share(run, table)} are probably labelled wrongly: {_audit(run)} lists them."
+    if table.empty:
+        return ""
+    return (
+        f"{_share(run, table)} may be labelled wrongly, about {_expected(table)} of them are: {_audit(run)} lists them."
+    )
 
 
 def _share(run: Run, table: pd.DataFrame) -> str:
@@ -99,12 +107,28 @@ def _audit(run: Run) -> str:
     return f"`{shlex.join(line)}`"
 
 
+def _none(run: Run) -> Iterator[Block]:
+    if run.calibration is None or not len(_held_out(run) or ()):
+        return
+    yield Heading("Probable label errors", 3)
+    yield Text(
+        "None to list: where the model is confident that a held-out sample has another class than its label, the model "
+        "is expected to be wrong more often than the label."
+    )
+
+
 def _heading(run: Run, table: pd.DataFrame, order: str) -> Iterator[Block]:
     yield Heading("Probable label errors", 3)
     yield Text(
-        f"{_share(run, table)} look as if they had another class: {order}. Some of them are mistakes of the model: "
-        "look before you correct a label."
+        f"{_share(run, table)} look as if they had another class: {order}. About {_expected(table)} of them are "
+        "expected to be labelled wrongly if labels are wrong by accident, fewer if they are wrong where classes are "
+        "alike; the others are mistakes of the model. Look before you correct a label."
     )
+
+
+def _expected(table: pd.DataFrame) -> str:
+    """The share that is expected to be labelled wrongly."""
+    return f"{number(100 * table['precision'].iloc[-1], 0)} %"
 
 
 def _shown(run: Run, table: pd.DataFrame, caption: str) -> Block:

@@ -145,8 +145,8 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
     yield bullets(_collect(tested, counted=spec.unseen is None, folds=bool(why)))
     if why:
         yield Text(why)
-        final = replace(grouped, folds=FOLDS)
-        yield Code(short_command("fit", final, f"{out}-final", *critical, "--refit"))
+        same = [*options(replace(grouped, folds=FOLDS)), *critical]
+        yield Code(shlex.join(["crosstail", "fit", spec.dataset, *same, "--refit", "--out", f"{out}-final"]))
     if len(results) == 1:
         if inputs := as_inputs(spec.dataset, spec.columns):
             yield Text("Use it: classify files, and find out when a person should look. Name your new files instead.")
