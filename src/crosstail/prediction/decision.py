@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration, Correction
-from crosstail.metrics._prevalence import training_shares, with_prior
+from crosstail.metrics._link import training_shares, with_prior
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior
 from crosstail.prediction.sets import FALLBACK, Per, PredictionSets
