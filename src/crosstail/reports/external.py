@@ -81,7 +81,7 @@ def _document(answers: Answers, title: str, features: NDArray[np.float64] | None
         Heading("Can I use it?"),
         *usable(tested),
         Heading("Where does it fail?"),
-        *pair_map(tested),
+        *pair_map(tested.pairs, tested.shots[1]),
         *confusion_blocks(answers, None, images=False),
         *worst_pairs(tested),
         Heading("How was it made?"),

@@ -1,8 +1,8 @@
 """Numbers and names in sentences and cells."""
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from crosstail.metrics import DEFAULT, FEW_TESTS, Metric, PairValues, find
 from crosstail.training.result import RunResult
@@ -129,6 +129,21 @@ def interval(low: float, high: float, sign: str = "", digits: int = 1) -> str:
     ('1.3 to 2.0', '')
     """
     return "" if low != low else f"{number(low, digits, sign)} to {number(high, digits, sign)}"
+
+
+def both_ends(row: Any) -> str:
+    """The interval of a row of a table, between its columns `low` and `high`."""
+    return interval(row["low"], row["high"])
+
+
+def shown(name: str, digits: int = 1, sign: str = "") -> Callable[[Any], str]:
+    """What shows the number in a column of a row."""
+    return lambda row: number(row.get(name), digits, sign)
+
+
+def counts(name: str) -> Callable[[Any], str]:
+    """What shows the count in a column of a row."""
+    return lambda row: f"{row[name]:,}"
 
 
 def worst_pair(accuracy: PairValues, domains: Sequence[str], classes: Sequence[str]) -> str:

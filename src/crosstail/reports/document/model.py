@@ -7,9 +7,9 @@ paragraphs, items and notes, what stands between backticks is code.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:  # a table in the terminal needs neither
     import numpy as np
@@ -173,6 +173,15 @@ class Document:
 
     title: str
     blocks: Sequence[Block]
+
+
+def records_table(
+    records: Iterable[Any], columns: Mapping[str, Callable[[Any], str]], strong: Set[int] = frozenset(), **parts: Any
+) -> Table:
+    """A row for each record, and a column for each header with what it shows of one; `strong` rows are emphasised."""
+    rows = [[cell(record) for cell in columns.values()] for record in records]
+    emphasised = {(i, j) for i in strong for j in range(len(columns))}
+    return Table(header=list(columns), rows=rows, emphasised=emphasised, **parts)
 
 
 def bullets(texts: Iterable[str]) -> Items:

@@ -1,13 +1,14 @@
 """What must not be missed: the recall of the critical classes at each site, which every page shows first."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 
 import pandas as pd
 
-from crosstail.reports.document.model import Block, Heading, Table
+from crosstail.reports.document.model import Block, Heading, Table, records_table
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.two_questions import Questions
-from crosstail.reports.wording import TRACKS, interval, number
+from crosstail.reports.wording import TRACKS, both_ends, shown
 
 CRITICAL = "What must not be missed"
 
@@ -36,24 +37,19 @@ def title_of(tested: Tested) -> str:
 def critical_summary(tested: Tested, questions: Questions | None = None, title: str = "") -> Table:
     """The recall of the critical classes at each site, with intervals."""
     found = critical_table(tested, questions)
-    known, informed = "known" in found, "informed" in found
-    header = ["site", "found", "recall, %", "95 % interval"]
-    header += [f"{TRACKS[1]}, %"] * known + ["--prior, %"] * informed
-    several = len(tested.critical) > 1
-    rows = [
-        [
-            f"{row['class']}, {row['domain']}" if several else row["domain"],
-            f"{row['hits']:,} of {row['tested']:,}",
-            number(row["accuracy"]),
-        ]
-        + [interval(row["low"], row["high"]), *[number(row.get("known"))] * known]
-        + [number(row.get("informed"))] * informed
-        for row in found.to_dict("records")
-    ]
+    site = (lambda row: f"{row['class']}, {row['domain']}") if len(tested.critical) > 1 else itemgetter("domain")
+    columns = {
+        "site": site,
+        "found": lambda row: f"{row['hits']:,} of {row['tested']:,}",
+        "recall, %": shown("accuracy"),
+    }
+    columns |= {"95 % interval": both_ends}
+    columns |= {f"{TRACKS[1]}, %": shown("known")} if "known" in found else {}
     untested = [name for name in tested.critical if name not in set(found["class"])]
     notes = [f"There are no test samples of {', '.join(untested)}."] if untested else []
-    if informed and questions is not None:
+    if questions is not None:
+        columns["--prior, %"] = shown("informed")
         notes.append(
             f"--prior: recall of answers that take into account how frequent classes are (`{questions.option}`)."
         )
-    return Table(title=title, header=header, rows=rows, note=" ".join(notes))
+    return records_table(found.to_dict("records"), columns, title=title, note=" ".join(notes))

@@ -18,7 +18,7 @@ from crosstail.reports.run.model_card import accuracy_table, intervals_note
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.two_questions import Questions, card_of, question_blocks
 from crosstail.reports.run.verdict import below, lowest_pairs, pair_name, tested_pairs, tone
-from crosstail.reports.run.worst_pairs import pair_heat_map, worst_pairs
+from crosstail.reports.run.worst_pairs import pair_map, worst_pairs
 from crosstail.reports.wording import interval, listing, number, percent, sentence, several, worst_pair
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.result import RunResult
@@ -53,7 +53,7 @@ def evaluation_document(
         domain_table(new, own, what),
         *question_blocks(questions),
         Heading("Where does it fail?"),
-        *pair_heat_map(side_by_side(new, own, what), own.shots[1]),
+        *pair_map(side_by_side(new, own, what), own.shots[1]),
         *confusion_blocks(replace(found.answers, row=None), found.samples, images=images),
         *worst_pairs(new),
         *certainty_elsewhere(found, predictor.calibration, kept if kept else None, what),

@@ -1,14 +1,14 @@
 """The page of a finished run, or of several that leave out each domain or fold in turn."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from crosstail.reports.document import html, markdown
-from crosstail.reports.document.model import Block, Chart, Code, Document, Heading, Table, Text, bullets
+from crosstail.reports.document.model import Block, Chart, Code, Document, Heading, Text, bullets, records_table
 from crosstail.reports.run import model_card as card
 from crosstail.reports.run import tables
 from crosstail.reports.run.certainty import all_figures, certainty
@@ -31,16 +31,17 @@ from crosstail.reports.run.worst_pairs import pair_map, worst_pairs
 from crosstail.reports.wording import (
     KNOWN_PAIR_AVERAGE,
     TRACKS,
+    both_ends,
     estimate_note,
     estimated,
-    interval,
-    number,
     selected_on,
+    shown,
 )
 from crosstail.storage import write_whole
 from crosstail.training.result import Evaluation, RunResult
 from crosstail.training.run import Run
 
+DISTANCE_COLUMNS = {symbol: shown(symbol, 2) for symbol in DISTANCES}
 MEANING = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in DISTANCES.items()) + "."
 
 
@@ -62,7 +63,11 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
     """The page of one run."""
     result, tested = run.result, Tested.of_results([run.result])
     mistaken = confusion_blocks(run.test, run.dataset, images=len(result.input_shape) == 3)
-    fails = [*pair_map(tested, _counted(result)), *mistaken, *worst_pairs(tested, _counted(result))]
+    fails = [
+        *pair_map(tested.pairs, tested.shots[1], _counted(result)),
+        *mistaken,
+        *worst_pairs(tested, _counted(result)),
+    ]
     questions = about.questions if about else None
     blocks = [
         *critical_blocks(tested, questions),
@@ -100,7 +105,7 @@ def folds_document(out: Path, runs: Sequence[Run], final: Run | None = None) -> 
         *(unseen_blocks(results) if dg else usable(tested, results, questions)),
         *(() if dg else _folds(results, tested)),
         Heading("Where does it fail?"),
-        *pair_map(tested, _counted(results[0])),
+        *pair_map(tested.pairs, tested.shots[1], _counted(results[0])),
         *confusion_blocks(pooled_answers(runs), runs[0].dataset, images=images),
         *worst_pairs(tested, _counted(results[0])),
         Heading("What next?"),
@@ -146,35 +151,20 @@ def _folds(results: Sequence[RunResult], tested: Tested) -> Iterator[Block]:
         "accuracy depends on the samples that were trained and tested on. A run's folder has a page with its learning "
         "curves."
     )
-    known = tested.has_known
-    rows = [
-        [
-            str(row["fold"]),
-            number(row["tested"], 0, ",").strip("–"),
-            number(row["pair average"]),
-            interval(row["low"], row["high"]),
-            *[number(row["known"])] * known,
-            number(row["average"]),
-            *("" if row["fold"] == "pooled" else cell for cell in _of_run(row)),
-        ]
-        for row in tables.cross_validation_table(results).to_dict("records")
-    ]
-    header = ["fold", "tested", "pair average", "95 % interval", *[TRACKS[1]] * known, "average over domains"]
-    header += ["validation", *DISTANCES]
-    note = f"{KNOWN_PAIR_AVERAGE} {MEANING}" if known else MEANING
-    yield Table(header=header, rows=rows, note=note, emphasised={(len(results), j) for j in range(len(header))})
-
-
-def _of_run(row: Mapping[Any, Any]) -> list[str]:
-    """Cells that tables of folds and of unseen domains share: validation and distances."""
-    return [number(row["validation"]), *(number(row[symbol], 2) for symbol in DISTANCES)]
+    records = tables.cross_validation_table(results).to_dict("records")
+    columns = {"fold": lambda row: str(row["fold"]), "tested": shown("tested", 0, ",")}
+    columns |= {"pair average": shown("pair average"), "95 % interval": both_ends}
+    columns |= {TRACKS[1]: shown("known")} if tested.has_known else {}
+    columns |= {"average over domains": shown("average"), "validation": shown("validation"), **DISTANCE_COLUMNS}
+    note = f"{KNOWN_PAIR_AVERAGE} {MEANING}" if tested.has_known else MEANING
+    yield records_table(records, columns, note=note, strong={len(results)})
 
 
 def _each_unseen(results: Sequence[RunResult]) -> Iterator[Block]:
+    columns = {"unseen domain": itemgetter("unseen"), "validation, %": shown("validation"), **DISTANCE_COLUMNS}
     yield Heading("The run of each unseen domain", 3)
     yield Text("A run's folder has a page with its learning curves.")
-    rows = [[row["unseen"], *_of_run(row)] for row in tables.fold_table(results).to_dict("records")]
-    yield Table(header=["unseen domain", "validation, %", *DISTANCES], rows=rows, note=MEANING)
+    yield records_table(tables.fold_table(results).to_dict("records"), columns, note=MEANING)
 
 
 def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
@@ -200,8 +190,8 @@ def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Bloc
 
 def _transferability(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:
     found = result.transferability
-    shown = [estimated(getattr(found, name), found.errors.get(name)) for name in STATISTICS]
-    table = tables.distance_table(shown, bool(found.errors))
+    values = [estimated(getattr(found, name), found.errors.get(name)) for name in STATISTICS]
+    table = tables.distance_table(values, bool(found.errors))
     if not table.rows:
         return
     yield Heading("Transferability: α, β, γ", 3)

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import itemgetter
 
-from crosstail.reports.document.model import Table
+from crosstail.reports.document.model import Table, records_table
 from crosstail.reports.run.tables import cross_validation_table, fold_table
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.unseen import expectation, seen_table
@@ -12,9 +13,9 @@ from crosstail.reports.wording import (
     TRACKS,
     either,
     estimate_note,
-    number,
     percent,
     shot_sizes,
+    shown,
     tail_note,
     worst_pair,
 )
@@ -89,30 +90,18 @@ def _shots(values: dict[str, float | None], shots: tuple[int, int]) -> list[Row]
 
 def folds_summary(results: Sequence[RunResult]) -> list[Table]:
     """With dg the unseen domains and their mean; with folds the accuracy on all test samples, and each fold."""
-    first = results[0]
+    first, last = results[0], {len(results)}
     if first.spec.unseen_domains:
-        return [_unseen_summary(results)]
+        columns = {"unseen": itemgetter("unseen"), "accuracy": shown("accuracy"), "class mean": shown("class mean")}
+        columns["selected on"] = shown("validation")
+        title, note = "accuracy on the unseen domain, %", expectation(seen_table(results))
+        return [records_table(fold_table(results).to_dict("records"), columns, last, title=title, note=note)]
     title = f"{_subject(replace(first.spec, fold=None))}, {len(results)} folds pooled: test accuracy"
     tested = Tested.of_results(results)
     two, (pooled, others) = tested.has_known, _tracks(tested, shots=True)
-    rows = [
-        [str(row["fold"]), number(row["tested"], 0, ",").strip("–")]
-        + [number(row[metric]) for metric in ("pair average", *["known"] * two, "average")]
-        + ["" if row["fold"] == "pooled" else number(row["validation"])]
-        for row in cross_validation_table(results).to_dict("records")
-    ]
-    header = ["fold", "tested", "pair average", *[TRACKS[1]] * two, "average", "selected on"]
-    emphasised = {(len(results), j) for j in range(len(header))}
-    note = KNOWN_PAIR_AVERAGE if two else ""
-    folds = Table(title="each fold, %", header=header, rows=rows, emphasised=emphasised, note=note)
+    columns = {"fold": lambda row: str(row["fold"]), "tested": shown("tested", 0, ",")}
+    columns |= {"pair average": shown("pair average"), **({TRACKS[1]: shown("known")} if two else {})}
+    columns |= {"average": shown("average"), "selected on": shown("validation")}
+    records, note = cross_validation_table(results).to_dict("records"), KNOWN_PAIR_AVERAGE if two else ""
+    folds = records_table(records, columns, last, title="each fold, %", note=note)
     return [_summary(title, pooled, others, tested.tracks_note), folds]
-
-
-def _unseen_summary(results: Sequence[RunResult]) -> Table:
-    """One row per unseen domain, and their mean."""
-    metrics = "accuracy", "class mean", "validation"
-    table = fold_table(results).to_dict("records")
-    rows = [[row["unseen"], *(number(row[metric]) for metric in metrics)] for row in table]
-    header, mean = ["unseen", "accuracy", "class mean", "selected on"], {(len(results), j) for j in range(4)}
-    note = expectation(seen_table(results))
-    return Table(title="accuracy on the unseen domain, %", header=header, rows=rows, emphasised=mean, note=note)

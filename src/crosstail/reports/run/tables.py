@@ -4,7 +4,7 @@ A page covers one run, or several that leave out a domain or a fold each and are
 test every pair once, as one run over all domains does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,15 +84,14 @@ def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:
     for result in results:
         accuracy, unseen = pooled([result]), result.spec.unseen
         assert unseen is not None
-        ends = accuracy.interval(result.domains.index(unseen)) or (None, None)
-        parts = [accuracy.average, *ends, accuracy.pair_average, result.validation.average]
-        transfer = [getattr(result.transferability, name) for name in STATISTICS]
-        rows.append([unseen, *(None if part is None else 100 * part for part in parts), *transfer])
-    metrics = ["accuracy", "low", "high", "class mean", "validation", *STATISTICS.values()]
-    table = pd.DataFrame(rows, columns=["unseen", *metrics]).astype(dict.fromkeys(metrics, float))
-    mean = table[metrics].mean()
-    mean["low"], mean["high"] = (100 * end for end in pooled(results).interval("average") or (np.nan, np.nan))
-    return pd.concat([table, pd.DataFrame([{"unseen": "mean", **mean}])], ignore_index=True)
+        low, high = accuracy.interval(result.domains.index(unseen)) or (None, None)
+        shares = {"accuracy": accuracy.average, "low": low, "high": high, "class mean": accuracy.pair_average}
+        shares["validation"] = result.validation.average
+        rows.append({"unseen": unseen, **_in_percent(shares), **_distances(result)})
+    table = pd.DataFrame(rows)
+    low, high = pooled(results).interval("average") or (None, None)
+    mean = {"unseen": "mean", **table.mean(numeric_only=True), **_in_percent({"low": low, "high": high})}
+    return pd.concat([table, pd.DataFrame([mean])], ignore_index=True)
 
 
 def cross_validation_table(results: Sequence[RunResult]) -> pd.DataFrame:
@@ -101,24 +100,30 @@ def cross_validation_table(results: Sequence[RunResult]) -> pd.DataFrame:
     `known` is the pair average with the domain known, the same as without for a model that ignores it. The pooled
     accuracy is of all test samples together, not the mean of the folds: a rare pair is tested in some of them only.
     """
-    rows = []
-    for result in results:
-        accuracy, validation = pooled([result]).by_class(), result.validation.pair_average
-        parts = [accuracy.pair_average, *(accuracy.interval() or (None, None)), result.tested(known=True).pair_average]
-        parts += [accuracy.average, validation]
-        shares = [np.nan if part is None else 100 * part for part in parts]
-        transfer = [getattr(result.transferability, name) for name in STATISTICS]
-        rows.append([result.spec.fold, accuracy.totals.sum(), *shares, *transfer])
-    metrics = ["pair average", "low", "high", "known", "average", "validation", *STATISTICS.values()]
-    table = pd.DataFrame(rows, columns=["fold", "tested", *metrics]).astype(dict.fromkeys(metrics, float))
-    spread, whole = table[metrics].std(), pooled(results).by_class()
-    spread["low"] = spread["high"] = np.nan
-    ends = whole.interval() or (np.nan, np.nan)
-    known = pooled(results, known=True).pair_average
-    values = [np.nan if v is None else 100 * v for v in (whole.pair_average, *ends, known, whole.average)]
-    together = dict(zip(metrics[:5], values, strict=True))
-    added = [{"fold": "pooled", "tested": whole.totals.sum(), **together}, {"fold": "± over folds", **spread}]
-    return pd.concat([table, pd.DataFrame(added)], ignore_index=True)
+
+    def row(name: int | str | None, runs: Sequence[RunResult]) -> dict[str, Any]:
+        accuracy, known = pooled(runs).by_class(), pooled(runs, known=True)
+        low, high = accuracy.interval() or (None, None)
+        shares = {"pair average": accuracy.pair_average, "low": low, "high": high, "known": known.pair_average}
+        return {"fold": name, "tested": accuracy.totals.sum(), **_in_percent({**shares, "average": accuracy.average})}
+
+    folds = pd.DataFrame(
+        row(one.spec.fold, [one]) | _in_percent({"validation": one.validation.pair_average}) | _distances(one)
+        for one in results
+    )
+    spread = folds.drop(columns=["fold", "tested", "low", "high"]).std(numeric_only=True)
+    added = [row("pooled", results), {"fold": "± over folds", **spread}]
+    return pd.concat([folds, pd.DataFrame(added)], ignore_index=True)
+
+
+def _in_percent(shares: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: np.nan if share is None else 100 * share for name, share in shares.items()}
+
+
+def _distances(result: RunResult) -> dict[str, float]:
+    """α, β and γ by their symbols."""
+    found = ((symbol, getattr(result.transferability, name)) for name, symbol in STATISTICS.items())
+    return {symbol: np.nan if value is None else value for symbol, value in found}
 
 
 def counted_steps(records: Sequence[Evaluation]) -> list[int]:

@@ -1,17 +1,18 @@
 """Each domain unseen in turn: what to expect of a new domain, and each domain when it is seen and when it is not."""
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
 
 from crosstail.metrics._comparisons import prediction_interval
 from crosstail.reports.charts import INK, PALETTE, colours, names, tip
-from crosstail.reports.document.model import Block, Card, Cards, Chart, Heading, Table, Text
+from crosstail.reports.document.model import Block, Card, Cards, Chart, Heading, Table, Text, records_table
 from crosstail.reports.run.tables import fold_table
 from crosstail.reports.run.verdict import ends as ends_of
 from crosstail.reports.vega_lite import draw, field, layer
-from crosstail.reports.wording import interval, number, several
+from crosstail.reports.wording import both_ends, interval, number, several, shown
 from crosstail.training.result import RunResult
 
 HOW = (
@@ -88,14 +89,11 @@ def _whole(ends: tuple[float, float] | None) -> str:
 
 
 def _table(table: pd.DataFrame) -> Table:
-    rows = [
-        [row["domain"], number(row["unseen"]), interval(row["low"], row["high"])]
-        + [number(row[name]) for name in ("class mean", "seen", "loss")]
-        for row in [*table.to_dict("records"), {"domain": "mean", **table.mean(numeric_only=True), "low": np.nan}]
-    ]
-    header = ["domain", "unseen, %", "95 % interval", "class mean, unseen", "seen, %", "lost, points"]
+    records = [*table.to_dict("records"), {"domain": "mean", **table.mean(numeric_only=True), "low": np.nan}]
+    columns = {"domain": itemgetter("domain"), "unseen, %": shown("unseen"), "95 % interval": both_ends}
+    columns |= {"class mean, unseen": shown("class mean"), "seen, %": shown("seen"), "lost, points": shown("loss")}
     note = "Accuracy is the share of correct samples, class mean the mean accuracy of the classes."
-    return Table(header=header, rows=rows, note=note, emphasised={(len(table), j) for j in range(len(header))})
+    return records_table(records, columns, {len(table)}, note=note)
 
 
 def _chart(table: pd.DataFrame, ends: tuple[float, float] | None) -> Chart:

@@ -1,28 +1,24 @@
 """Where a model fails: every pair as a heat map, and the worst pairs as a table."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 
 import pandas as pd
 
-from crosstail.reports.document.model import Block, Chart, Heading, Table, Text
+from crosstail.reports.document.model import Block, Chart, Heading, Text, records_table
 from crosstail.reports.run.charts import NUMBERED, pair_chart
 from crosstail.reports.run.model_card import resolution_note
 from crosstail.reports.run.tables import worst_table
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.verdict import pair_name, tested_pairs
-from crosstail.reports.wording import TRACKS, interval, number
+from crosstail.reports.wording import TRACKS, both_ends, counts, shown
 
 DRAWN = 5000  # pairs up to which there is a heat map
 CELLS = 46, 150  # pixels between which the cells of a heat map grow
 
 
-def pair_map(tested: Tested, counted: str = "training samples") -> Iterator[Block]:
-    """The heat map of every pair; pairs with few of what is `counted` are marked."""
-    yield from pair_heat_map(tested.pairs, tested.shots[1], counted)
-
-
-def pair_heat_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -> Iterator[Block]:
-    """The same for any pairs; pairs with at most `few` of what is counted are marked."""
+def pair_map(pairs: pd.DataFrame, few: int, counted: str = "training samples") -> Iterator[Block]:
+    """The heat map of every pair; pairs with at most `few` of what is `counted` are marked."""
     if not pairs["tested"].any():
         return
     yield Heading("Every (domain, class) pair", 3)
@@ -55,14 +51,9 @@ def worst_pairs(of: Tested, counted: str = "training samples") -> Iterator[Block
     worst, known = worst_table(pairs), "known" in pairs
     if worst.empty:
         return
-    rows = [
-        [pair_name(row), number(row["accuracy"]), interval(row["low"], row["high"])]
-        + ([number(row["known"])] if known else [])
-        + [f"{row[name]:,}" for name in ("hits", "tested", "count")]
-        + [row["shot"]]
-        for row in worst.to_dict("records")
-    ]
-    header = ["pair", TRACKS[0] if known else "accuracy", "95 % interval", *[TRACKS[1]] * known]
-    header += ["correct", "tested", counted, "shots"]
+    columns = {"pair": pair_name, TRACKS[0] if known else "accuracy": shown("accuracy"), "95 % interval": both_ends}
+    columns |= {TRACKS[1]: shown("known")} if known else {}
+    columns |= {"correct": counts("hits"), "tested": counts("tested"), counted: counts("count")}
+    columns["shots"] = itemgetter("shot")
     yield Heading("The worst pairs", 3)
-    yield Table(header=header, rows=rows, note=resolution_note(tested_pairs(pairs)))
+    yield records_table(worst.to_dict("records"), columns, note=resolution_note(tested_pairs(pairs)))
