@@ -13,9 +13,8 @@ from crosstail.metrics._calibration import Calibration, balanced_weights
 from crosstail.metrics._reliability import calibration_error, reliability
 from crosstail.prediction.sets import COVERAGE
 from crosstail.reports.charts import INK, colours, palette, tip
-from crosstail.reports.document.model import Block, Chart, Heading, Table, Text, bullets
-from crosstail.reports.run.certainty_data import FILE, Certainty, rows_by
-from crosstail.reports.run.set_coverage import SETS, pair_sets, set_rows, summary
+from crosstail.reports.document.model import Block, Chart, Heading, Table, Text
+from crosstail.reports.run.certainty_data import FILE, SETS, Certainty, pair_sets, rows_by, set_rows, summary
 from crosstail.reports.run.suspects import suspects
 from crosstail.reports.vega_lite import draw, field, layer
 from crosstail.reports.wording import interval, number
@@ -219,20 +218,9 @@ def _sets(result: RunResult, table: pd.DataFrame) -> Iterator[Block]:
 
 
 def certainty_card(run: Run, about: Certainty | None) -> list[Block]:
-    """Reliability and prediction sets of each domain, for a model card."""
-    domains = run.result.domains
+    """Reliability and prediction sets, for a model card."""
     if about is None or about.sets is None:
         return []
-    test, given = about.samples, about.given
-    sets = {name: row for name, *row in set_rows(about.sets, domains)}
-    rows = [[*row[:2], *row[3:5], *sets[row[0]][1:]] for row in reliability_rows(test, given, about.metrics)]
-    header = ["domain", *RELIABILITY[:1], *RELIABILITY[2:4], *SETS[1:]]
-    error, low, high = Confidence.of(test, given).error()
-    notes = [
-        f"Confidence and accuracy differ by {number(error)} points on average over pairs (95 % interval "
-        f"{interval(low, high)}), after calibration on {given.samples:,} samples.",
-        f"Prediction sets are made with `--coverage {COVERAGE}` and thresholds for every pair. A person should look "
-        "unless the set contains exactly one class.",
-        "Probabilities are for equally frequent pairs; `crosstail predict --prior` corrects them to a prevalence.",
-    ]
-    return [bullets(notes), Table(header=header, rows=rows)]
+    prior = "Probabilities are for equally frequent pairs; `crosstail predict --prior` corrects them to a prevalence."
+    blocks = [Text(prior), *_calibrated(run.result, about), *_sets(run.result, about.sets)]
+    return [block for block in blocks if not isinstance(block, Chart)]

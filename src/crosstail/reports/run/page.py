@@ -8,7 +8,17 @@ from pathlib import Path
 import numpy as np
 
 from crosstail.reports.document import html, markdown
-from crosstail.reports.document.model import Block, Chart, Code, Document, Heading, Text, bullets, records_table
+from crosstail.reports.document.model import (
+    Block,
+    Chart,
+    Code,
+    Columns,
+    Document,
+    Heading,
+    Text,
+    bullets,
+    records_table,
+)
 from crosstail.reports.run import model_card as card
 from crosstail.reports.run import tables
 from crosstail.reports.run.certainty import all_figures, certainty
@@ -16,11 +26,10 @@ from crosstail.reports.run.certainty_data import FILE as METRICS
 from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.charts import loss_chart, selection_chart
 from crosstail.reports.run.command import command
-from crosstail.reports.run.confusions import confusion_blocks
+from crosstail.reports.run.confusions import confusion_blocks, pooled_answers
 from crosstail.reports.run.critical import critical_blocks
 from crosstail.reports.run.duplicates import duplicates
 from crosstail.reports.run.how_trained import how_trained
-from crosstail.reports.run.pooled_run import pooled_answers
 from crosstail.reports.run.tables import DISTANCES, STATISTICS
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.trace import trace_charts
@@ -152,7 +161,7 @@ def _folds(results: Sequence[RunResult], tested: Tested) -> Iterator[Block]:
         "curves."
     )
     records = tables.cross_validation_table(results).to_dict("records")
-    columns = {"fold": lambda row: str(row["fold"]), "tested": shown("tested", 0, ",")}
+    columns: Columns = {"fold": lambda row: str(row["fold"]), "tested": shown("tested", 0, ",")}
     columns |= {"pair average": shown("pair average"), "95 % interval": both_ends}
     columns |= {TRACKS[1]: shown("known")} if tested.has_known else {}
     columns |= {"average over domains": shown("average"), "validation": shown("validation"), **DISTANCE_COLUMNS}
@@ -161,7 +170,7 @@ def _folds(results: Sequence[RunResult], tested: Tested) -> Iterator[Block]:
 
 
 def _each_unseen(results: Sequence[RunResult]) -> Iterator[Block]:
-    columns = {"unseen domain": itemgetter("unseen"), "validation, %": shown("validation"), **DISTANCE_COLUMNS}
+    columns: Columns = {"unseen domain": itemgetter("unseen"), "validation, %": shown("validation"), **DISTANCE_COLUMNS}
     yield Heading("The run of each unseen domain", 3)
     yield Text("A run's folder has a page with its learning curves.")
     yield records_table(tables.fold_table(results).to_dict("records"), columns, note=MEANING)

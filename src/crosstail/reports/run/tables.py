@@ -14,7 +14,7 @@ from crosstail.metrics import find
 from crosstail.metrics._views import View
 from crosstail.reports.document.model import Table
 from crosstail.reports.run.tested import Tested
-from crosstail.reports.wording import number, shot_sizes, tail_note, worst_pair
+from crosstail.reports.wording import number, several, shot_sizes, tail_note, worst_pair
 from crosstail.training.result import Evaluation, RunResult, pooled
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
@@ -49,7 +49,7 @@ def headline_table(tested: Tested, known: bool = False) -> pd.DataFrame:
     if len(pairs):
         share = {n: value for n, value in zip(tested.domains, accuracy.domains, strict=True) if value is not None}
         views: dict[str, tuple[View, str]] = {
-            "pair average": ("pair_average", f"{len(pairs):,} pairs, equally weighted"),
+            "pair average": ("pair_average", f"{several(len(pairs), 'pair')}, equally weighted"),
             "worst pair": ("worst_pair", worst_pair(accuracy, tested.domains, tested.classes)),
         }
         if len(share) > 1:
@@ -73,6 +73,11 @@ def headline_table(tested: Tested, known: bool = False) -> pd.DataFrame:
                 rows.append((f"{shot}-shot pairs", own.pair_average, own.interval("pair_average"), what))
     scaled = [(name, *(100 * value for value in (of, *ends)), what) for name, of, ends, what in rows]
     return pd.DataFrame(scaled, columns=["metric", "value", "low", "high", "what"])
+
+
+def headline(tested: Tested, known: bool = False) -> dict[str, dict[str, Any]]:
+    """The rows of `headline_table` by metric."""
+    return {row["metric"]: row for row in headline_table(tested, known).to_dict("records")}  # type: ignore[misc]
 
 
 def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:

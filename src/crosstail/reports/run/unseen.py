@@ -8,7 +8,7 @@ import pandas as pd
 
 from crosstail.metrics._comparisons import prediction_interval
 from crosstail.reports.charts import INK, PALETTE, colours, names, tip
-from crosstail.reports.document.model import Block, Card, Cards, Chart, Heading, Table, Text, records_table
+from crosstail.reports.document.model import Block, Card, Cards, Chart, Columns, Heading, Table, Text, records_table
 from crosstail.reports.run.tables import fold_table
 from crosstail.reports.run.verdict import ends as ends_of
 from crosstail.reports.vega_lite import draw, field, layer
@@ -90,7 +90,7 @@ def _whole(ends: tuple[float, float] | None) -> str:
 
 def _table(table: pd.DataFrame) -> Table:
     records = [*table.to_dict("records"), {"domain": "mean", **table.mean(numeric_only=True), "low": np.nan}]
-    columns = {"domain": itemgetter("domain"), "unseen, %": shown("unseen"), "95 % interval": both_ends}
+    columns: Columns = {"domain": itemgetter("domain"), "unseen, %": shown("unseen"), "95 % interval": both_ends}
     columns |= {"class mean, unseen": shown("class mean"), "seen, %": shown("seen"), "lost, points": shown("loss")}
     note = "Accuracy is the share of correct samples, class mean the mean accuracy of the classes."
     return records_table(records, columns, {len(table)}, note=note)
