@@ -16,7 +16,7 @@ from studies.result_options import result_options
 
 from crosstail.data import DomainDataset, save_arrays
 from crosstail.metrics import wilson
-from crosstail.metrics._prevalence import training_shares, with_prior
+from crosstail.metrics._link import training_shares, with_prior
 from crosstail.prediction.label_errors import label_errors, worth_a_look
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run

@@ -178,8 +178,13 @@ def check(mess: Mess, out: Path) -> dict[str, Promise]:
     found["right without review, %"] = _same(*(over_pairs(part, part["inside"]) for part in alone))
     suspects = suspect_table(run)
     planted = {str(photo.relative_to(mess.folder)) for photo in mess.flipped}
-    hit = sum(sample in planted for sample in suspects["sample"])
-    found["label errors listed that were planted"] = Promise("–", f"{hit} of {len(suspects)}", True)
+    hit, listed = sum(sample in planted for sample in suspects["sample"]), len(suspects)
+    share = float(suspects["precision"].iloc[-1]) if listed else 0.0
+    found["label errors listed that were planted"] = Promise(
+        f"{_percent(share)} % of {listed}" if listed else "none listed",
+        str(hit),
+        not hit or wilson(hit, listed)[1] >= share,
+    )
     return found
 
 

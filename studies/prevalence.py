@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration, sample_weights
-from crosstail.metrics._prevalence import training_shares, with_prior
+from crosstail.metrics._link import training_shares, with_prior
 from crosstail.metrics._reliability import calibration_error
 from crosstail.prediction.prior import estimate_prior
 from crosstail.training.held_out import HeldOut

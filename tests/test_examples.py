@@ -48,7 +48,7 @@ def pair_averages(scripts: list[Path], folder: Path) -> list[float]:
     return [float(re.findall(r"pair average (\d\.\d+)", said)[-1]) for said in done.stdout.split("-- end --\n")[:-1]]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, "ddp"])
 def test_the_term_takes_at_most_15_lines(name):
     text, marked = plain((EXAMPLES / f"{name}.py").read_text(encoding="utf-8"))
     assert 0 < marked <= 15
@@ -63,3 +63,17 @@ def test_the_loop_runs_and_the_term_takes_part(tmp_path, name):
     (tmp_path / "plain.py").write_text(plain(script.read_text(encoding="utf-8"))[0], encoding="utf-8")
     found, without = pair_averages([script, tmp_path / "plain.py"], tmp_path)
     assert found != without and min(found, without) > 0.5 and found > without - 0.05
+
+
+@pytest.mark.slow
+def test_the_loop_on_two_processes_counts_the_samples_of_both(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", EXAMPLES / "ddp.py"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(EXAMPLES), str(ROOT / "src")])},
+    )
+    assert done.returncode == 0, done.stderr
+    average, seen = re.findall(r"pair average (\d\.\d+).*\nsamples in the statistics: (\d+)", done.stdout)[0]
+    assert float(average) > 0.5 and int(seen) == 10 * 238  # of ten epochs

@@ -2,6 +2,7 @@
 
 import tempfile
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -33,6 +34,7 @@ BATCH = 1024
 NAMED = 20  # domains listed in an error
 
 
+@dataclass(eq=False, repr=False)
 class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier for vectors from several domains, trained as by `crosstail fit`, with the same default method.
 
@@ -54,28 +56,16 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ((2,), (2,), ['north', 'south'])
     """
 
-    def __init__(
-        self,
-        algorithm: str = AUTO,
-        *,
-        hparams: dict[str, Any] | None = None,
-        width: int = 256,
-        steps: int = 1000,
-        batch_size: int = 24,
-        evaluations: int = 10,
-        second_stage: str | None = None,
-        validation: float = 0.1,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.algorithm = algorithm
-        self.hparams = hparams
-        self.width = width
-        self.steps = steps
-        self.batch_size = batch_size
-        self.evaluations = evaluations
-        self.second_stage = second_stage
-        self.validation = validation
-        self.random_state = random_state
+    algorithm: str = AUTO
+    _: KW_ONLY
+    hparams: dict[str, Any] | None = None
+    width: int = 256
+    steps: int = 1000
+    batch_size: int = 24
+    evaluations: int = 10
+    second_stage: str | None = None
+    validation: float = 0.1
+    random_state: int | np.random.RandomState | None = 0
 
     def fit(self, X: ArrayLike, y: ArrayLike, domain: ArrayLike | None = None) -> Self:
         """Train on vectors X (N, F) with classes y (N,) and domains (N,); labels may be of any type."""
@@ -141,6 +131,7 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.network_ = self._network(state["network_"])
 
 
+@dataclass(eq=False, repr=False)
 class PairOverSampler(BaseEstimator):  # type: ignore[misc]
     """Oversample until every pair is as frequent as the largest, for imbalanced-learn.
 
@@ -154,8 +145,7 @@ class PairOverSampler(BaseEstimator):  # type: ignore[misc]
     [0, 1, 2, 2, 3, 3]
     """
 
-    def __init__(self, random_state: int | np.random.RandomState | None = 0) -> None:
-        self.random_state = random_state
+    random_state: int | np.random.RandomState | None = 0
 
     def fit_resample(self, X: Any, y: Any, domain: ArrayLike | None = None) -> tuple[Any, Any]:
         """Resample X and y, keeping their types."""

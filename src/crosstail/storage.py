@@ -1,5 +1,6 @@
-"""Files that appear whole or not at all, and JSON that is checked where it is read."""
+"""Files that appear whole or not at all, folders that one of several processes moves, and JSON that is checked."""
 
+import errno
 import math
 import os
 from collections.abc import Iterator
@@ -139,3 +140,26 @@ def naming(file: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(file)) from None
+
+
+def move(folder: Path, to: Path) -> bool:
+    """Move a folder to an unused path; False if another process was first: of several that try, one succeeds."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.rename(to)
+    except FileNotFoundError:
+        return to.exists()  # a network file system may retry a move whose reply was lost
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        return False
+    return True
+
+
+def names(folder: Path) -> list[str]:
+    """The names in a folder, sorted; none if the folder does not exist."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries)
+    except FileNotFoundError:
+        return []

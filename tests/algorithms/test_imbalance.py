@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from crosstail import algorithms, backbones
 from crosstail.algorithms import Task
 from crosstail.data import DomainBatch
+from crosstail.losses.tails import ldam_margins
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
@@ -56,8 +57,8 @@ def test_ldam_predicts_by_cosines():
 
 
 def test_ldam_gives_the_rarest_pair_the_largest_margin():
-    counts = [[81, 16], [0, 625]]  # none of them 1, whose margin would need no scaling
-    margins = build("ldam", counts, max_m=0.4).margins
+    counts = torch.tensor([[81, 16], [0, 625]])  # none of them 1, whose margin would need no scaling
+    margins = ldam_margins(counts, 0.4)
     expected = [[0.4 * 2 / 3, 0.4], [0.0, 0.4 * 2 / 5]]  # in proportion to n^(-1/4): 1/3, 1/2, none, 1/5
     torch.testing.assert_close(margins, torch.tensor(expected))
 

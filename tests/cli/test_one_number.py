@@ -71,7 +71,7 @@ def read(shown, page, blocks, method="erm:retrain"):
 def read_table(shown, page, table, method):
     header, kind = list(table.header), table.header[0]
     for row in table.rows:
-        if kind == "site" and header[1].startswith("pairs alike"):
+        if kind == "site" and header[1].startswith("every pair equal"):
             for name, cell in zip(header[1:], row[1:], strict=True):
                 shown.add(page, f"{row[0]}, {name}", *WITH_ENDS.fullmatch(cell).groups())
             if row[0] == "all":
@@ -145,7 +145,7 @@ def read_terminal(shown, page, text):
         shown.add(page, name.strip(), value)
     for line, answers in (("default answers", "default"), ("with --site SITE --prior train", "with option")):
         for cells in re.findall(rf"^{line} +(.*)$", text, re.M):
-            for question, found in zip(("pairs alike", "as they come"), WITH_ENDS.findall(cells), strict=True):
+            for question, found in zip(("every pair equal", "as they come"), WITH_ENDS.findall(cells), strict=True):
                 shown.add(page, f"all, {question}: {answers}", *found)
 
 

@@ -12,7 +12,7 @@ from crosstail.metrics._calibration import (
     plausible_corrections,
     sample_weights,
 )
-from crosstail.metrics._prevalence import training_shares
+from crosstail.metrics._link import training_shares
 from crosstail.metrics._temperature import LARGEST, Fitted, fit_sharpness, kept_if_it_helps, shrunk
 
 COUNTS = np.array([[5, 2, 1]])

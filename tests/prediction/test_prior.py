@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from crosstail.metrics._prevalence import with_prior
+from crosstail.metrics._link import with_prior
 from crosstail.prediction.prior import estimate_prior, read_prior
 
 

@@ -97,6 +97,8 @@ class Algorithm(nn.Module):
     def __init__(self, backbone: Backbone, task: Task, hparams: Any) -> None:
         super().__init__()
         self.task = task
+        self.counts: Tensor
+        self.register_buffer("counts", task.counts, persistent=False)
         self.hparams = hparams
         self.backbone = backbone
         self.head: nn.Module = nn.Linear(backbone.num_features, task.num_classes)

@@ -3,6 +3,7 @@
 from torch import Tensor
 
 from crosstail.algorithms._base import ERM, DomainBatch
+from crosstail.losses.tails import weighted_loss
 
 
 class Weighted(ERM):
@@ -18,7 +19,7 @@ class Weighted(ERM):
 
     def build(self) -> None:
         super().build()
-        self.register_buffer("weights", self.weigh(self.task.counts), persistent=False)
+        self.register_buffer("weights", self.weigh(self.counts), persistent=False)
 
     def weigh(self, counts: Tensor) -> Tensor:
         """Weights (D, C); an absent pair's is never used."""
@@ -26,11 +27,4 @@ class Weighted(ERM):
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         """Weighted cross-entropy, divided by the number of samples, not by the sum of the weights."""
-        each = self.likelihood(self.head(z), batch.y, reduction="none")
-        return {"cross_entropy": (self.weights[batch.domain, batch.y] * each).mean()}
-
-
-def averaging_one(weights: Tensor, counts: Tensor) -> Tensor:
-    """Scale weights (D, C) to average 1 over a domain's samples, so that the loss has the scale of ERM's."""
-    samples, weight = counts.sum(1, keepdim=True), (counts * weights).sum(1, keepdim=True)
-    return weights * samples / weight.where(samples > 0, 1)
+        return {"cross_entropy": weighted_loss(self.head(z), batch.y, batch.domain, self.weights)}

@@ -7,7 +7,7 @@ from torch.optim import Optimizer
 from crosstail.algorithms import dann
 from crosstail.algorithms._base import Backward, DomainBatch, descend, hp
 from crosstail.algorithms.selfreg import of_same_class
-from crosstail.algorithms.supcon import contrast
+from crosstail.losses.contrastive import supcon_loss
 
 
 class ADRMX(dann.DANN):
@@ -56,7 +56,7 @@ class ADRMX(dann.DANN):
             "invariant": self.likelihood(self.invariant_head(rest), y),
             "domain": h.domain * F.cross_entropy(self.domain_head(d), self.place[whole.domain]),
             "remix": h.remix * self.likelihood(self.scores(remixed, whole.domain), y),
-            "contrast": h.contrast * (contrast(z, y, 0.07) + contrast(rest, y, 0.07)),
+            "contrast": h.contrast * (supcon_loss(z, y, temperature=0.07) + supcon_loss(rest, y, temperature=0.07)),
             "adversary": self.adversary(rest, whole),
         }
         descend(terms, [generator], backward)

@@ -1,10 +1,10 @@
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail.algorithms import bsoftmax
 from crosstail.algorithms._base import Choice, DomainBatch, LogUniform, hp
 from crosstail.algorithms.supcon import projection
+from crosstail.losses.contrastive import balanced_contrastive_loss
 from crosstail.losses.host import in_full_precision
 
 
@@ -31,15 +31,8 @@ class BCL(bsoftmax.BSoftmax):
         self.prototypes = nn.Parameter(torch.randn(self.task.num_classes, 128) / 128**0.5)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        size, classes = len(batch), torch.arange(self.task.num_classes, device=z.device)
-        y = torch.cat([batch.y, classes])
-        others = ~torch.eye(size, len(y), dtype=torch.bool, device=z.device)
-        alike = others & (batch.y[:, None] == y)
-        number = torch.where(alike, alike.sum(1, keepdim=True), torch.bincount(y)[y])  # of the class, without itself
         with in_full_precision(z):
-            u = F.normalize(torch.cat([self.to_prototypes(z.to(self.prototypes)), self.prototypes]))
-            similarity = u[:size] @ u.mT / self.hparams.temperature
-            balanced = (similarity - number.log()).masked_fill(~others, -torch.inf)
-            error = balanced.logsumexp(1, keepdim=True) - similarity
-        contrast = ((error * alike).sum(1) / alike.sum(1)).mean()
+            projected = self.to_prototypes(z.to(self.prototypes))
+        given = projected, batch.y, self.prototypes
+        contrast = balanced_contrastive_loss(*given, temperature=self.hparams.temperature)
         return super().losses(z, batch) | {"contrast": self.hparams.contrast * contrast}

@@ -1,6 +1,7 @@
 from torch import Tensor
 
 from crosstail.algorithms._base import ERM, DomainBatch
+from crosstail.losses.tails import balanced_softmax_loss
 
 
 class BSoftmax(ERM):
@@ -15,15 +16,6 @@ class BSoftmax(ERM):
         "n is the count of each class in the sample's domain",
         "a class that is absent from a domain has n = 0, as in the formula; in the BoDA code it has n = 1",
     )
-    log_prior: Tensor  # (D, C)
-
-    def build(self) -> None:
-        super().build()
-        self.register_buffer("log_prior", self.adjustment(self.task.counts), persistent=False)
-
-    def adjustment(self, counts: Tensor) -> Tensor:
-        """Offset (D, C) of the scores, per domain."""
-        return counts.log()
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        return {"cross_entropy": self.likelihood(self.head(z) + self.log_prior[batch.domain], batch.y)}
+        return {"cross_entropy": balanced_softmax_loss(self.head(z), batch.y, batch.domain, self.counts)}

@@ -2,7 +2,7 @@ import torch
 from torch import Tensor
 
 from crosstail.algorithms._causirl import CausIRL
-from crosstail.algorithms.coral import moments, squared_difference
+from crosstail.losses.domains import moments, squared_difference
 
 
 class CausIRLCORAL(CausIRL):

@@ -1,7 +1,7 @@
 from torch import Tensor
 
 from crosstail.algorithms._causirl import CausIRL
-from crosstail.algorithms.mmd import two_sample_discrepancy
+from crosstail.losses.domains import two_sample_discrepancy
 
 
 class CausIRLMMD(CausIRL):

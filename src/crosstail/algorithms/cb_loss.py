@@ -1,11 +1,8 @@
-import math
-
-import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._hparams import LogUniform, OneMinus, hp
 from crosstail.algorithms._weighted import Weighted
+from crosstail.losses.tails import class_balanced_weights
 
 
 class CBLoss(Weighted):
@@ -21,11 +18,4 @@ class CBLoss(Weighted):
 
     def weigh(self, counts: Tensor) -> Tensor:
         """Weights (D, C); each row sums to the number of classes present in the domain."""
-        weights = over_effective_number(counts, self.hparams.beta)
-        return F.normalize(weights, p=1, dim=1) * (counts > 0).sum(1, keepdim=True)
-
-
-def over_effective_number(counts: Tensor, beta: float) -> Tensor:
-    """(1 − β) / (1 − β^n), and 0 where there are no samples (D, C)."""
-    weights = (1 - beta) / -torch.expm1(counts.clamp(min=1) * math.log(beta))
-    return weights.where(counts > 0, 0)
+        return class_balanced_weights(counts, beta=self.hparams.beta)

@@ -1,5 +1,3 @@
-from torch import Tensor
-
 from crosstail.algorithms import cad
 
 
@@ -9,7 +7,5 @@ class CondCAD(cad.CAD):
     As CAD, but the softmax is over the samples of the class, so that features may reveal the class.
     """
 
+    conditional = True
     differs = (cad.CAD.differs[0], "samples whose class occurs in no other domain of the batch are left out")
-
-    def bottleneck(self, z: Tensor, others: Tensor, alike: Tensor, away: Tensor) -> Tensor:
-        return self.contrast(z, alike, alike & away, (alike & away).any(1))

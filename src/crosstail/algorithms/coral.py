@@ -1,6 +1,7 @@
 from torch import Tensor
 
 from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, hp
+from crosstail.losses.domains import coral_penalty
 
 
 class CORAL(ERM):
@@ -15,21 +16,5 @@ class CORAL(ERM):
         gamma: float = hp(1.0, LogUniform(1e-1, 1e1), "weight of the penalty")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        mean, covariance = moments(batch.by_domain(z))
-        penalty = squared_difference(mean) + squared_difference(covariance)
+        penalty = coral_penalty(batch.by_domain(z))
         return super().losses(z, batch) | {"coral": self.hparams.gamma * penalty}
-
-
-def moments(z: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean (K, F) and covariance (K, F, F) of every domain's features (K, n, F)."""
-    mean = z.mean(1)
-    centred = z - mean[:, None]
-    return mean, centred.mT @ centred / max(z.shape[1] - 1, 1)
-
-
-def squared_difference(values: Tensor) -> Tensor:
-    """Squared difference of values (K, …) between two domains, averaged over entries and pairs of domains.
-
-    Σ_{i<j} (a_i − a_j)² = K Σ_i (a_i − ā)², so K terms replace K (K − 1) / 2 pairs.
-    """
-    return 2 / (len(values) - 1) * (values - values.mean(0)).square().flatten(1).mean(1).sum()

@@ -1,7 +1,7 @@
-import torch
 from torch import Tensor
 
 from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, hp
+from crosstail.losses.domains import cvar_loss
 
 
 class CVaRDRO(ERM):
@@ -14,7 +14,5 @@ class CVaRDRO(ERM):
         alpha: float = hp(0.1, LogUniform(1e-2, 1.0), "α, share of the samples that count", above=0)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        each = self.likelihood(self.head(z), batch.y, reduction="none").sort(descending=True).values
-        size = self.hparams.alpha * len(each)  # the last of the worst samples counts in part
-        weights = (size - torch.arange(len(each), device=z.device)).clamp(0, 1) / min(size, len(each))
-        return {"cvar": weights.to(each) @ each}
+        errors = self.likelihood(self.head(z), batch.y, reduction="none")
+        return {"cvar": cvar_loss(errors, alpha=self.hparams.alpha)}

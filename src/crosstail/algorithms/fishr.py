@@ -1,10 +1,9 @@
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed
 from crosstail.algorithms._base import DomainBatch, LogUniform, Uniform, hp, when
-from crosstail.losses.host import in_full_precision
+from crosstail.losses.domains import gradient_variance
 
 
 class Fishr(Annealed):
@@ -35,19 +34,11 @@ class Fishr(Annealed):
         self.register_buffer("variances", torch.zeros(*self.task.counts.shape, self.backbone.num_features + 1))
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        scores = self.head(z)
-        error = batch.by_domain(scores.softmax(1) - F.one_hot(batch.y, scores.shape[1]))  # (K, n, C)
-        domain, h = batch.by_domain(batch.domain)[:, 0], self.hparams
-        with in_full_precision(z):
-            variance = gradient_variance(error.to(self.variances), batch.by_domain(z).to(self.variances))
-            moved = torch.lerp(variance, self.variances[domain], h.ema)
-            self.variances[domain] = moved.detach()
-            penalty = (moved / (1 - h.ema)).var(0, correction=0).mean()
+        scores, h = self.head(z), self.hparams
+        domain = batch.by_domain(batch.domain)[:, 0]
+        variance = gradient_variance(*map(batch.by_domain, (z, scores, batch.y)))
+        moved = torch.lerp(variance, self.variances[domain], h.ema)
+        self.variances[domain] = moved.detach()
+        penalty = (moved / (1 - h.ema)).var(0, correction=0).mean()
         weight = h.penalty if self.annealed else 0.0
         return {"cross_entropy": self.likelihood(scores, batch.y), "fishr": weight * penalty}
-
-
-def gradient_variance(error: Tensor, z: Tensor) -> Tensor:
-    """Variance over n samples of the products of errors (K, n, C) and features (K, n, F) with a 1: (K, C, F + 1)."""
-    z = F.pad(z, (0, 1), value=1.0)
-    return (error.square().mT @ z.square() - (error.mT @ z).square() / z.shape[1]) / z.shape[1]

@@ -1,7 +1,7 @@
-import torch
 from torch import Tensor
 
 from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, hp
+from crosstail.losses.tails import focal_loss
 
 
 class Focal(ERM):
@@ -14,7 +14,4 @@ class Focal(ERM):
         gamma: float = hp(1.0, LogUniform(0.5, 5.0), "γ, how strongly well-classified samples are down-weighted")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        each = self.likelihood(self.head(z), batch.y, reduction="none")
-        # For γ < 1 the slope at 1 − p = 0 is infinite, and infinity times a cross-entropy of 0 is NaN.
-        missing = (-torch.expm1(-each)).clamp(min=torch.finfo(each.dtype).tiny)
-        return {"cross_entropy": (missing**self.hparams.gamma * each).mean()}
+        return {"cross_entropy": focal_loss(self.head(z), batch.y, gamma=self.hparams.gamma)}

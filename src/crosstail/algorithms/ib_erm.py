@@ -2,6 +2,7 @@ from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed
 from crosstail.algorithms._base import DomainBatch, LogUniform, hp
+from crosstail.losses.domains import bottleneck_penalty
 
 
 class IBERM(Annealed):
@@ -18,7 +19,5 @@ class IBERM(Annealed):
         bottleneck: float = hp(100.0, LogUniform(1e-1, 1e5), "λ, weight of the variance after annealing")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        each = batch.by_domain(z)
         weight = self.hparams.bottleneck if self.annealed else 0.0
-        variance = each.var(1, correction=min(1, each.shape[1] - 1)).mean()
-        return super().losses(z, batch) | {"bottleneck": weight * variance}
+        return super().losses(z, batch) | {"bottleneck": weight * bottleneck_penalty(batch.by_domain(z))}

@@ -3,13 +3,13 @@ from torch import Tensor
 from crosstail.algorithms._annealed import Annealed
 from crosstail.algorithms._base import DomainBatch, LogUniform, hp, when
 from crosstail.algorithms._hparams import LogInteger
+from crosstail.losses.domains import irm_penalty, scale_gradients
 
 
 class IRM(Annealed):
     """IRM: features on which one classifier is optimal in every domain simultaneously (Arjovsky et al., 2019).
 
     The penalty is the mean over domains of the squared gradient of the domain's risk R_d(w · scores) in w at w = 1.
-    For cross-entropy, a sample's gradient is Σ_c p_c s_c − s_y with scores s and probabilities p.
     """
 
     family = "invariance"
@@ -25,14 +25,5 @@ class IRM(Annealed):
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         scores = self.head(z)
         weight = self.hparams.penalty if self.annealed else 1.0
-        gradient = (scores.softmax(1) * scores).sum(1) - scores.gather(1, batch.y[:, None])[:, 0]
-        penalty = squared_mean(batch.by_domain(gradient)).mean()
+        penalty = irm_penalty(batch.by_domain(scale_gradients(scores, batch.y)))
         return {"cross_entropy": self.likelihood(scores, batch.y), "irm": weight * penalty}
-
-
-def squared_mean(values: Tensor) -> Tensor:
-    """Unbiased estimate (K,) of the squared expectation of each row (K, n): the product of the means of two halves.
-
-    It is 0 for n = 1, where one half is empty.
-    """
-    return values[:, ::2].mean(1) * values[:, 1::2].sum(1) / max(values.shape[1] // 2, 1)

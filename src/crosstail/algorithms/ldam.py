@@ -2,8 +2,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail.algorithms._base import ERM, Choice, DomainBatch, LogUniform, hp
-from crosstail.algorithms._weighted import averaging_one
-from crosstail.algorithms.cb_loss import over_effective_number
+from crosstail.losses.tails import averaging_one, ldam_loss, over_effective_number
 
 
 class LDAM(ERM):
@@ -18,7 +17,6 @@ class LDAM(ERM):
         "paper's code divides by the sum of the batch's weights",
         "the cosine classifier and the deferred weights are the paper's; the BoDA code has neither",
     )
-    margins: Tensor  # (D, C)
     weights: Tensor  # (D, C)
 
     class Hparams(ERM.Hparams):
@@ -29,18 +27,13 @@ class LDAM(ERM):
     def build(self) -> None:
         super().build()
         self.head = Cosine(self.backbone.num_features, self.task.num_classes, self.hparams.scale)
-        counts = self.task.counts
-        margins = (counts.clamp(min=1) ** -0.25).where(counts > 0, 0)
-        weights = averaging_one(over_effective_number(counts, beta=0.9999), counts)
-        self.register_buffer("margins", margins * (self.hparams.max_m / margins.max()), persistent=False)
+        weights = averaging_one(over_effective_number(self.counts, beta=0.9999), self.counts)
         self.register_buffer("weights", weights, persistent=False)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        margin = F.one_hot(batch.y, self.task.num_classes) * self.margins[batch.domain, batch.y, None]
-        each = self.likelihood(self.head(z) - self.hparams.scale * margin, batch.y, reduction="none")
-        if self.step >= self.hparams.defer * self.steps:
-            each = self.weights[batch.domain, batch.y] * each
-        return {"cross_entropy": each.mean()}
+        h, deferred = self.hparams, self.step >= self.hparams.defer * self.steps
+        options = {"max_m": h.max_m, "scale": h.scale, "weights": self.weights if deferred else None}
+        return {"cross_entropy": ldam_loss(self.head(z), batch.y, batch.domain, self.counts, **options)}
 
 
 class Cosine(nn.Linear):

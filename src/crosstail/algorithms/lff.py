@@ -3,6 +3,7 @@ from torch.optim import Optimizer
 
 from crosstail.algorithms._base import Backward, DomainBatch, Uniform, descend, hp
 from crosstail.algorithms._twin import Twin
+from crosstail.losses.tails import generalised_cross_entropy
 
 
 class LfF(Twin):
@@ -24,9 +25,10 @@ class LfF(Twin):
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         (z, whole), (other, _) = self.features(batch), self.features(batch, self.twin)
         own = self.likelihood(self.head(z), whole.y, reduction="none").detach()
-        easy = self.likelihood(self.twin_head(other), whole.y, reduction="none")
-        self.sample_weights = easy.detach() / (easy.detach() + own + 1e-8)
-        second = {"second_network": -((-self.hparams.q * easy).expm1() / self.hparams.q).mean()}
+        easy = self.twin_head(other)
+        errors = self.likelihood(easy, whole.y, reduction="none").detach()
+        self.sample_weights = errors / (errors + own + 1e-8)
+        second = {"second_network": generalised_cross_entropy(easy, whole.y, q=self.hparams.q)}
         terms = self.losses(z, whole) | second
         descend(terms, optimizers, backward)
         return terms

@@ -1,8 +1,9 @@
-import torch
 from torch import Tensor
 
+from crosstail.algorithms._base import DomainBatch
 from crosstail.algorithms._hparams import Choice, LogUniform, hp
 from crosstail.algorithms.bsoftmax import BSoftmax
+from crosstail.losses.tails import logit_adjusted_loss
 
 
 class LogitAdjustment(BSoftmax):
@@ -23,7 +24,6 @@ class LogitAdjustment(BSoftmax):
             "domain", Choice("domain", "global"), "prior of the sample's domain, or of all domains together"
         )
 
-    def adjustment(self, counts: Tensor) -> Tensor:
-        if self.hparams.prior == "global":
-            counts = counts.sum(0).expand_as(counts)
-        return torch.xlogy(self.hparams.tau, counts)
+    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
+        n = self.counts.sum(0).expand_as(self.counts) if self.hparams.prior == "global" else self.counts
+        return {"cross_entropy": logit_adjusted_loss(self.head(z), batch.y, batch.domain, n, tau=self.hparams.tau)}

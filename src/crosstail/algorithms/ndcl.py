@@ -1,12 +1,12 @@
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.distributions import Beta
 from torch.optim import Optimizer
 
 from crosstail.algorithms._base import Backward, DomainBatch, LogUniform, Uniform, descend, hp
 from crosstail.algorithms._weighted import Weighted
-from crosstail.pairs import pair_number
+from crosstail.losses.contrastive import alignment_loss, separation_loss
+from crosstail.losses.tails import hard_sample_loss
 
 
 class NDCL(Weighted):
@@ -39,11 +39,7 @@ class NDCL(Weighted):
         return inverse * (counts > 0).sum(1, keepdim=True) / total
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        each = self.likelihood(self.head(z), batch.y, reduction="none")
-        alike = batch.y[:, None] == batch.y
-        hard = each.detach() - each.detach().expand(len(each), -1).masked_fill(~alike, -torch.inf).logsumexp(1)
-        weight = hard.exp() * self.weights[batch.domain, batch.y]
-        return {"cross_entropy": (weight * each).sum() / len(torch.unique(batch.y))}
+        return {"cross_entropy": hard_sample_loss(self.head(z), batch.y, batch.domain, self.weights)}
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         z, batch = self.features(batch)
@@ -51,8 +47,8 @@ class NDCL(Weighted):
         x, y = self.mix(batch, p.detach())
         if len(y):
             mixed = self.head(self.features(DomainBatch(x, y, y))[0]).softmax(1)
-            terms["separation"] = self.hparams.separation * separation(p, batch.y, mixed, y)
-        terms["alignment"] = self.hparams.alignment * alignment(*pair_means(p, batch))
+            terms["separation"] = self.hparams.separation * separation_loss(p, batch.y, mixed, y)
+        terms["alignment"] = self.hparams.alignment * alignment_loss(p, batch.y, batch.domain)
         descend(terms, optimizers, backward)
         return terms
 
@@ -70,33 +66,3 @@ class NDCL(Weighted):
         if not own:
             return batch.x[:0], batch.y[:0]
         return torch.lerp(batch.x[torch.cat(other)], batch.x[torch.cat(own)], share), batch.y[torch.cat(own)]
-
-
-def separation(p: Tensor, y: Tensor, mixed: Tensor, mixed_y: Tensor) -> Tensor:
-    """Mean over classes of −log of the mixtures' share in a softmax of 1 − cos, among them and the class's samples."""
-    u, v = F.normalize(p), F.normalize(mixed)
-    negatives = (1 - u @ v.mT).masked_fill(y[:, None] != mixed_y, -torch.inf).logsumexp(1)
-    others = (y[:, None] == y) & ~torch.eye(len(y), dtype=torch.bool, device=p.device)
-    positives = (1 - u @ u.mT).masked_fill(~others, -torch.inf)
-    each = torch.cat([positives, negatives[:, None]], 1).logsumexp(1) - negatives
-    return (each / torch.bincount(y)[y]).sum() / len(torch.unique(y))
-
-
-def pair_means(p: Tensor, batch: DomainBatch) -> tuple[Tensor, Tensor]:
-    """Mean probabilities (P, C) of the batch's pairs, and their classes (P,)."""
-    pairs, index = torch.unique(pair_number(batch.y, batch.domain, p.shape[1]), return_inverse=True)
-    mean = torch.zeros(len(pairs), p.shape[1], dtype=p.dtype, device=p.device).index_add(0, index, p)
-    return mean / torch.bincount(index)[:, None], pairs % p.shape[1]
-
-
-def alignment(means: Tensor, y: Tensor) -> Tensor:
-    """Mean over classes, of which there are several means, of −log of their share in a softmax of cos; else 0."""
-    number = torch.bincount(y)[y]
-    means, y, number = means[number > 1], y[number > 1], number[number > 1]
-    if not len(y):
-        return 0 * means.sum()
-    u = F.normalize(means)
-    cosines = (u @ u.mT).masked_fill(torch.eye(len(y), dtype=torch.bool, device=y.device), -torch.inf)
-    alike = cosines.masked_fill(y[:, None] != y, -torch.inf)
-    each = cosines.logsumexp(1) - alike.logsumexp(1)
-    return (each / number).sum() / len(torch.unique(y))

@@ -1,9 +1,8 @@
-import torch
 from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Slowed
 from crosstail.algorithms._base import DomainBatch, Uniform, hp, when
-from crosstail.algorithms.mmd import RATES, two_sample_discrepancy
+from crosstail.losses.domains import rdm_penalties
 
 
 class RDM(Slowed):
@@ -27,9 +26,11 @@ class RDM(Slowed):
         late_lr: float = hp(0.3, Uniform(0.16, 0.4), "learning rate after annealing, relative to that before")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        errors = batch.by_domain(self.likelihood(self.head(z), batch.y, reduction="none"))  # (K, n)
-        every, worst = errors.flatten(), batch.domain == batch.by_domain(batch.domain)[errors.mean(1).argmax(), 0]
-        matching = two_sample_discrepancy(every[:, None], worst, torch.ones_like(worst), (0.0001, *RATES))
-        variance = every[worst].var(correction=0) + every.var(correction=0)
+        errors = self.likelihood(self.head(z), batch.y, reduction="none")
+        matching, variance = rdm_penalties(errors, batch.domain)
         weights = (self.hparams.penalty, self.hparams.variance) if self.annealed else (0.0, 0.0)
-        return {"cross_entropy": every.mean(), "rdm": weights[0] * matching, "variance": weights[1] * variance}
+        return {
+            "cross_entropy": errors.mean(),
+            "rdm": weights[0] * matching,
+            "variance": weights[1] * variance,
+        }

@@ -1,6 +1,7 @@
 from torch import Tensor
 
-from crosstail.algorithms._weighted import Weighted, averaging_one
+from crosstail.algorithms._weighted import Weighted
+from crosstail.losses.tails import inverse_weights
 
 
 class Reweight(Weighted):
@@ -12,4 +13,4 @@ class Reweight(Weighted):
     power = 1.0
 
     def weigh(self, counts: Tensor) -> Tensor:
-        return averaging_one(counts.clamp(min=1) ** -self.power, counts)
+        return inverse_weights(counts, power=self.power)

@@ -1,9 +1,8 @@
-import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms import bsoftmax
 from crosstail.algorithms._base import DomainBatch, Uniform, hp
+from crosstail.losses.tails import seesaw_loss
 
 
 class Seesaw(bsoftmax.BSoftmax):
@@ -24,9 +23,5 @@ class Seesaw(bsoftmax.BSoftmax):
         compensation: float = hp(2.0, Uniform(0.5, 3.0), "q, how far mistakes restore the pressure")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        scores, label = self.head(z), batch.y[:, None]
-        prior, chance = self.log_prior[batch.domain], F.log_softmax(scores.detach(), 1)
-        rarer = (prior - prior.gather(1, label)).clamp(max=0).exp()
-        spared = torch.xlogy(self.hparams.mitigation, rarer)  # p log of it, and 0 log 0 = 0
-        mistaken = self.hparams.compensation * (chance - chance.gather(1, label)).clamp(min=0)
-        return {"cross_entropy": self.likelihood(scores + spared + mistaken, batch.y)}
+        options = {"mitigation": self.hparams.mitigation, "compensation": self.hparams.compensation}
+        return {"cross_entropy": seesaw_loss(self.head(z), batch.y, batch.domain, self.counts, **options)}

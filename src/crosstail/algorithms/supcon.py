@@ -1,15 +1,13 @@
-import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail.algorithms._base import ERM, Choice, DomainBatch, LogUniform, hp
-from crosstail.losses.host import in_full_precision
+from crosstail.losses.contrastive import supcon_loss
 
 
 class SupCon(ERM):
     """SupCon: cross-entropy + a loss that finds the samples of the same class among all others (Khosla et al., 2020).
 
-    With projections u of length 1, −mean over p of the class of log(exp(u · u_p / τ) / Σ_{a ≠ self} exp(u · u_a / τ)).
+    The loss is on projections of the features.
     """
 
     family = "imbalance"
@@ -28,20 +26,8 @@ class SupCon(ERM):
         self.projection = projection(self.backbone.num_features)
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        term = contrast(self.projection(z), batch.y, self.hparams.temperature)
+        term = supcon_loss(self.projection(z), batch.y, temperature=self.hparams.temperature)
         return super().losses(z, batch) | {"contrast": self.hparams.contrast * term}
-
-
-def contrast(z: Tensor, y: Tensor, temperature: float) -> Tensor:
-    """The loss of SupCon on vectors (B, F), averaged over samples that are not alone in their class."""
-    others = ~torch.eye(len(y), dtype=torch.bool, device=z.device)
-    alike = others & (y[:, None] == y)
-    with in_full_precision(z):
-        u = F.normalize(z.to(torch.promote_types(z.dtype, torch.float32)))
-        similarity = u @ u.mT / temperature
-        error = similarity.masked_fill(~others, -torch.inf).logsumexp(1, keepdim=True) - similarity
-    each = (error * alike).sum(1) / alike.sum(1).clamp_min(1)
-    return each.sum() / alike.any(1).sum().clamp_min(1)
 
 
 def projection(num_features: int) -> nn.Sequential:

@@ -2,6 +2,7 @@ from torch import Tensor
 
 from crosstail.algorithms._annealed import SHARE, Annealed
 from crosstail.algorithms._base import DomainBatch, LogUniform, hp
+from crosstail.losses.domains import vrex_penalty
 
 
 class VREx(Annealed):
@@ -18,6 +19,6 @@ class VREx(Annealed):
         penalty: float = hp(10.0, LogUniform(1e-1, 1e5), "λ, weight of the variance after annealing")
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        risks = batch.by_domain(self.likelihood(self.head(z), batch.y, reduction="none")).mean(1)  # (K,)
+        errors = batch.by_domain(self.likelihood(self.head(z), batch.y, reduction="none"))  # (K, n)
         weight = self.hparams.penalty if self.annealed else 1.0
-        return {"cross_entropy": risks.mean(), "vrex": weight * risks.var(correction=0)}
+        return {"cross_entropy": errors.mean(1).mean(), "vrex": weight * vrex_penalty(errors)}

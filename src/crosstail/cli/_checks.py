@@ -8,8 +8,6 @@ from crosstail.data.sources._locate import require_source
 from crosstail.data.sources.benchmark import spelled
 from crosstail.training.spec import AUTO, RunSpec, split_method
 
-TIMM = "timm:"
-
 
 def known_source(source: str) -> str:
     """A source that exists; a benchmark's name is normalised to our spelling."""
@@ -28,23 +26,18 @@ def require_output(out: Path, inputs: Iterable[Path], *suffixes: str) -> None:
 
 
 def check_spec(spec: RunSpec, methods: Iterable[str] = ()) -> None:
-    """Refuse unknown names in a spec, its source, method and backbone, and unknown methods."""
-    require_source(spec.dataset)
+    """Refuse an unknown algorithm, second stage or backbone, or a missing file, in a spec or in methods."""
+    stages = [spec.second_stage]
     for method in (*methods, *(() if spec.algorithm == AUTO else (spec.algorithm,))):
-        check_method(method)
-    if spec.second_stage is not None:
-        discovery.known("crosstail.second_stages", spec.second_stage, "second stage")
-    if spec.backbone is not None and not spec.backbone.startswith(TIMM):
-        discovery.known("crosstail.backbones", spec.backbone, "backbone")
-
-
-def check_method(method: str) -> None:
-    """Refuse a method with an unknown algorithm or second stage, or a missing file."""
-    algorithm, stage = split_method(method)
-    for word in discovery.combined(algorithm):
-        discovery.known("crosstail.algorithms", word if word.endswith(".py") else word.partition("@")[0], "algorithm")
-    if stage is not None:
+        algorithm, stage = split_method(method)
+        stages.append(stage)
+        for word in discovery.combined(algorithm):
+            name = word if word.endswith(".py") else word.partition("@")[0]
+            discovery.known("crosstail.algorithms", name, "algorithm")
+    for stage in filter(None, stages):
         discovery.known("crosstail.second_stages", stage, "second stage")
+    if spec.backbone is not None and not spec.backbone.startswith("timm:"):
+        discovery.known("crosstail.backbones", spec.backbone, "backbone")
 
 
 def check_prior(prior: str | None) -> None:

@@ -22,7 +22,7 @@ def say_all(console: Console, label: str, lines: Iterable[str], *, wrap: bool = 
 
 
 def say_predict(console: Console, run: Path, inputs: Sequence[str]) -> None:
-    """Print the command that classifies files, or, where data have none, the one that exports the model."""
+    """Print the command that classifies files, or, without any, the one that exports the model."""
     from crosstail.prediction.export import suggested_suffix
     from crosstail.reports.run.command import export_words
 

@@ -3,6 +3,7 @@
 import ast
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ def algorithm_source(name: str) -> AlgorithmSource:
     """
     defined = next(node for node in reversed(discovery.parsed(ALGORITHMS, name).body) if _is_documented_class(node))
     assert isinstance(defined, ast.ClassDef)
-    values = (_attribute(name, defined, attribute) for attribute in ("family", "passes"))
+    values = (_attribute(defined, attribute) for attribute in ("family", "passes"))
     return AlgorithmSource(name, ast.get_docstring(defined) or "", *values)
 
 
@@ -37,28 +38,21 @@ def _is_documented_class(node: ast.stmt) -> bool:
     return isinstance(node, ast.ClassDef) and bool(re.search(r"\b(19|20)\d\d\b", ast.get_docstring(node) or ""))
 
 
-def _attribute(module: str, defined: ast.ClassDef, attribute: str) -> Any:
-    """The value of a class attribute, from the class or the first base that has it."""
+def _attribute(defined: ast.ClassDef, attribute: str) -> Any:
+    """The value of a class attribute, from the class or its first base among the algorithms."""
     for node in defined.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == attribute:
             return ast.literal_eval(node.value)
-    for base in defined.bases:
-        if (found := _class(module, ast.unparse(base).rpartition(".")[2])) is not None:
-            return _attribute(*found, attribute)
-    raise AssertionError(f"{module}.{defined.name} has no {attribute}")
+    bases = (ast.unparse(base).rpartition(".")[2] for base in defined.bases)
+    return next(_attribute(_classes()[base], attribute) for base in bases if base in _classes())
 
 
-def _class(module: str, name: str) -> tuple[str, ast.ClassDef] | None:
-    """A class by the name that a module has for it, and the module that defines it."""
-    for node in discovery.parsed(ALGORITHMS, module).body:
-        if isinstance(node, ast.ClassDef) and node.name == name:
-            return module, node
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(ALGORITHMS):
-            own, names = (node.module or "").removeprefix(ALGORITHMS).strip("."), [alias.name for alias in node.names]
-            for place in [own] * (name in names) if own else names:
-                if (found := _class(place, name)) is not None:
-                    return found
-    return None
+@cache
+def _classes() -> dict[str, ast.ClassDef]:
+    """The classes that the files of the algorithms define, by name."""
+    files = [file.stem for folder in discovery.folders(ALGORITHMS) for file in Path(folder).glob("*.py")]
+    nodes = [node for file in files for node in discovery.parsed(ALGORITHMS, file).body]
+    return {node.name: node for node in nodes if isinstance(node, ast.ClassDef)}
 
 
 def second_stage_kind(name: str) -> str:

@@ -13,7 +13,7 @@ from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SPLIT, Data, ReadOptions, options
 from crosstail.cli._verb import Json, described, import_torch
 from crosstail.training.existing import existing_run
-from crosstail.workflows._output import require_page, unused_path
+from crosstail.workflows._output import unused_path
 
 ALL = "`--out` shows more of each pair, and `--json` lists all of them."
 
@@ -29,7 +29,6 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Example: `crosstail audit photos/ --out audit.html`"""
-    require_page(out)
     spec = options.spec(known_source(source))
     run = None if run is None else existing_run(run)
     import_torch()

@@ -9,7 +9,6 @@ from rich.console import Console
 
 from crosstail.cli._next import say_next
 from crosstail.cli._verb import Json, described, import_torch
-from crosstail.workflows._output import require_page
 
 
 @described
@@ -22,7 +21,6 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Example: `crosstail compare run_boda run_erm --out compare.html`"""
-    require_page(out)
     for folder in (first, second):
         if not folder.is_dir():
             raise FileNotFoundError(f"{folder}: there is no such folder")

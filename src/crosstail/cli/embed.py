@@ -34,8 +34,6 @@ def embed(
     Args:
         backbone: A name from `crosstail list backbones`.
         views: Number of augmented views embedded beside each image."""
-    if out.suffix != ".npz":
-        raise ValueError(f"--out {out}: expected a name that ends in .npz")
     samples = options.spec(known_source(dataset))
     import_torch()
 

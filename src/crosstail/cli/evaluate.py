@@ -13,7 +13,6 @@ from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SPLIT, Data, ReadOptions, options
 from crosstail.cli._verb import Json, Run, described, import_torch
 from crosstail.training.existing import existing_run
-from crosstail.workflows._output import require_page
 
 
 @described
@@ -32,7 +31,6 @@ def evaluate(
 ) -> None:
     """Example: `crosstail evaluate run new_hospital/`"""
     existing_run(run)
-    require_page(out)
     check_prior(prior)
     spec = options.spec(known_source(source))
     import_torch()

@@ -44,7 +44,5 @@ def export(
         return
     difference = f"probabilities that differ by at most {found.check.largest_difference:.1g}"
     size = f"{out}: {out.stat().st_size / 1e6:.1f} MB, described in {out}.md"
-    compared = (
-        f"On {found.check.samples} of {found.check.inputs}, it predicts the same classes as the run, and {difference}."
-    )
-    Console().print(f"{size}\n{compared}", markup=False, highlight=False, soft_wrap=True)
+    compared = f"On {found.check.samples} of {found.check.inputs}, it predicts the same classes as the run"
+    Console().print(f"{size}\n{compared}, and {difference}.", markup=False, highlight=False, soft_wrap=True)

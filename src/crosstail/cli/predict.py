@@ -8,13 +8,11 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail.cli._checks import check_prior, require_output
-from crosstail.cli._next import say_all, say_next
+from crosstail.cli._next import say_all, say_predict
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._run_options import SkipBroken
 from crosstail.cli._verb import Json, Run, described, import_torch
-from crosstail.prediction.sets import require_coverage
 from crosstail.training.existing import existing_run
-from crosstail.workflows._output import unused_path
 
 if TYPE_CHECKING:
     from crosstail.prediction.decision import Decision
@@ -45,19 +43,12 @@ def predict(
     Args:
         out: A .csv or .json file; default: CSV on standard output. With a file, an interrupted command resumes."""
     run = existing_run(run)
-    for file in files:
-        if not file.exists():
-            raise FileNotFoundError(f"{file}: there is no such file or folder")
     if out is not None:
         require_output(out, files, ".csv", ".json")
     check_prior(prior)
-    if coverage is not None:
-        require_coverage(coverage)
     import_torch()
 
     from crosstail.prediction.decision import question_of
-    from crosstail.prediction.export import suggested_suffix
-    from crosstail.reports.run.command import export_words
     from crosstail.workflows.predict import NothingPredicted, predict
 
     console = Console(stderr=True, markup=False, highlight=False)
@@ -77,7 +68,7 @@ def predict(
         _show_prevalence(console, found.predictor, found.decision)
     if out is not None:
         console.print(f"{found.number} predictions in {out}")
-        say_next(console, *export_words(run, unused_path(f"model{suggested_suffix()}")))
+        say_predict(console, run, ())
 
 
 def _show_prevalence(console: Console, predictor: "Predictor", found: "Decision") -> None:

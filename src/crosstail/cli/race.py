@@ -71,9 +71,8 @@ def race(
             console.print(f"{stopped_early(found)}.")
         say_all(console, "left out", found.left_out.values(), wrap=True)
         say_all(console, "note", found.notes, wrap=True)
-        say_all(
-            console, "failed", (f"{failed.method}, {failed.run}: {failed.error}" for failed in found.failed), wrap=True
-        )
+        failed = (f"{one.method}, {one.run}: {one.error}" for one in found.failed)
+        say_all(console, "failed", failed, wrap=True)
         if board:
             console.print(found.recommendation, style="bold")
             console.print(expectation(found))

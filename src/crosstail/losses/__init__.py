@@ -1,4 +1,7 @@
-"""Losses for multi-domain long-tailed recognition: pure functions of torch and thin Modules around them."""
+"""Losses for multi-domain long-tailed recognition: pure functions of torch and thin Modules around them.
+
+`tails`, `domains` and `contrastive` have the losses of the other algorithms.
+"""
 
 from crosstail.losses.boda import BoDALoss, boda_loss, rescaled_boda_loss
 from crosstail.losses.distances import LowRankPrecision, pair_distances

@@ -92,8 +92,3 @@ class Answers:
     def value(self, metric: str = "accuracy") -> PairValues:
         """A metric of every pair and domain."""
         return find(metric).values(self)
-
-    def same_samples(self, other: "Answers") -> bool:
-        """Whether the answers of another model are for the same samples in the same order."""
-        fields_ = ("y", "domain", *["row"] * (self.row is not None and other.row is not None))
-        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in fields_)

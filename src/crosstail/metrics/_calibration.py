@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crosstail.metrics._answers import Answers
-from crosstail.metrics._link import in_place
-from crosstail.metrics._prevalence import training_shares, with_prior
+from crosstail.metrics._link import in_place, training_shares, with_prior
 from crosstail.metrics._temperature import LARGEST, kept_if_it_helps
 from crosstail.pairs import pair_number
 

@@ -1,20 +1,14 @@
 """Confidence intervals for accuracies."""
 
 from statistics import NormalDist
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 
-@overload
-def wilson(hits: float, total: float, confidence: float = 0.95) -> tuple[float, float]: ...
-@overload
-def wilson(
-    hits: NDArray[Any], total: NDArray[Any] | int, confidence: float = 0.95
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]: ...
 def wilson(hits: Any, total: Any, confidence: float = 0.95) -> tuple[Any, Any]:
-    """Wilson's score interval for one proportion, elementwise (Wilson, 1927).
+    """Wilson's score interval for one proportion, numbers or elementwise arrays (Wilson, 1927).
 
     Unlike a bootstrap, it has positive width even at 0 or `total` hits. Without samples it is (0, 1).
 

@@ -1,6 +1,6 @@
-"""The link: how scores become probabilities. Whatever turns one into the other calls one of these."""
+"""How scores become probabilities, and these those for the prevalence of the classes at a site."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,3 +27,20 @@ def in_place(scores: NDArray[np.float32]) -> tuple[NDArray[np.float32], NDArray[
     total = scores.sum(1, keepdims=True)
     scores /= total
     return scores, (np.log(total) + most)[:, 0]
+
+
+def training_shares(counts: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Shares (D, C) of the classes at every site, with one more sample of each: an unseen class may still occur there.
+
+    A class without any sample has none.
+    """
+    more = counts + (counts.sum(0) > 0)
+    found: NDArray[np.float64] = more / more.sum(1, keepdims=True).clip(1)
+    return found
+
+
+def with_prior(balanced: NDArray[np.floating], prior: NDArray[np.floating]) -> NDArray[Any]:
+    """Probabilities (N, C) for classes with these shares, from those for equally frequent classes (Bayes' rule)."""
+    joint: NDArray[Any] = balanced * np.asarray(prior, balanced.dtype)
+    joint /= joint.sum(1, keepdims=True).clip(np.finfo(joint.dtype).tiny)
+    return joint

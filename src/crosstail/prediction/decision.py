@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration, Correction
-from crosstail.metrics._prevalence import training_shares, with_prior
+from crosstail.metrics._link import training_shares, with_prior
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior
 from crosstail.prediction.sets import FALLBACK, Per, PredictionSets
@@ -51,13 +51,10 @@ class Decision:
         for start in range(0, len(log_p), CHUNK):
             rows = slice(start, min(start + CHUNK, len(log_p)))
             found = self.probabilities(log_p[rows], site[rows])
-            yield rows, found, None if self.sets is None else self._members(found, site[rows])
-
-    def _members(self, found: NDArray[np.float32], site: Sites) -> NDArray[np.bool_]:
-        """The members (n, C) of prediction sets; a class that does not occur at a site is in none."""
-        assert self.sets is not None
-        members = self.sets.members(found, site)
-        return members if self.shares is None else members & (self.shares[site] > 0)
+            members = None if self.sets is None else self.sets.members(found, site[rows])
+            if members is not None and self.shares is not None:
+                members &= self.shares[site[rows]] > 0  # a class that does not occur at a site is in no set
+            yield rows, found, members
 
     def of_class(self, log_p: NDArray[np.floating], site: Sites, y: NDArray[np.int64]) -> NDArray[np.float32]:
         parts = [p[np.arange(len(p)), y[rows]] for rows, p, _ in self.chunks(log_p, site)]

@@ -20,8 +20,7 @@ from torch.export import Dim, ExportedProgram
 from crosstail import __version__
 from crosstail.data import DomainDataset
 from crosstail.data.images.files import Samples
-from crosstail.metrics._link import probabilities
-from crosstail.metrics._prevalence import training_shares
+from crosstail.metrics._link import probabilities, training_shares
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.progress import Progress
 from crosstail.storage import naming, replacing, write_json

@@ -1,6 +1,5 @@
 """A finished run as a function from inputs to probabilities, without the training data."""
 
-import csv
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +22,7 @@ from crosstail.data.sources._arrays import check_inputs, read_x
 from crosstail.data.sources._folder_walk import walk
 from crosstail.metrics._calibration import Calibration
 from crosstail.metrics._link import log_probabilities
+from crosstail.prediction.prior import read_table
 from crosstail.training import user_file
 from crosstail.training.embedding import Embedder
 from crosstail.training.existing import existing_run, naming_run
@@ -175,7 +175,9 @@ def find_inputs(files: Sequence[Path], predictor: Predictor, *, skip_missing: bo
     table: pd.DataFrame | None = None
     missing: dict[int, str] = {}
     if len(files) == 1 and files[0].suffix.lower() == ".csv":
-        table = _table(files[0])
+        table = read_table(files[0], ("path",))
+        if table["path"].isna().any():
+            raise ValueError(f"{files[0]}: row {int(table['path'].isna().argmax()) + 1} has no path")
         listed = [files[0].parent / name for name in table["path"]]
         missing = {row: why for row, path in enumerate(listed) if (why := _missing(path))}
         if missing and not (skip_missing and len(missing) < len(listed)):
@@ -194,20 +196,6 @@ def find_inputs(files: Sequence[Path], predictor: Predictor, *, skip_missing: bo
     absolute = [str(path.absolute()).lstrip("/") for path in found]
     x = predictor.kind.open(Path("/"), absolute)
     return Inputs(names, predictor.kind.resized(x, predictor.input_shape[1]), table, list(missing.values()))
-
-
-def _table(file: Path) -> pd.DataFrame:
-    try:
-        table = pd.read_csv(file, sep=None, engine="python", dtype=str)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, csv.Error) as error:
-        raise ValueError(f"{file}: not a table ({error})") from None
-    if table.empty:
-        raise ValueError(f"{file}: has no rows")
-    if "path" not in table:
-        raise ValueError(f"{file}: the column 'path' is missing, found {', '.join(table.columns)}")
-    if table["path"].isna().any():
-        raise ValueError(f"{file}: row {int(table['path'].isna().argmax()) + 1} has no path")
-    return table
 
 
 def _missing(path: Path) -> str:

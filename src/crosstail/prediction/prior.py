@@ -1,5 +1,6 @@
 """The prevalence of the classes at a site: corrected for, and estimated from unlabelled samples."""
 
+import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,17 +100,23 @@ def _intervals(p: NDArray[np.floating], share: NDArray[np.float64]) -> tuple[NDA
     return low, high
 
 
+def read_table(file: Path, needed: Sequence[str], option: str = "") -> pd.DataFrame:
+    """A .csv file with these columns as text; errors name the option that it is given to, if there is one."""
+    try:
+        table = pd.read_csv(file, sep=None, engine="python", dtype=str)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, csv.Error) as error:
+        raise ValueError(f"{option}{file}: not a table ({error})") from None
+    if table.empty:
+        raise ValueError(f"{option}{file}: has no rows")
+    for name in needed:
+        if name not in table:
+            raise ValueError(f"{option}{file}: the column {name!r} is missing, found {', '.join(table.columns)}")
+    return table
+
+
 def read_prior(file: Path, classes: Sequence[str]) -> NDArray[np.float64]:
     """Shares (C,) from a .csv file with the columns `class` and `share`; they are non-negative and sum to 1."""
-    try:
-        table = pd.read_csv(file, dtype={"class": str})
-    except FileNotFoundError:
-        raise FileNotFoundError(f"--prior {file}: there is no such file") from None
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise ValueError(f"--prior {file}: not a table ({error})") from None
-    missing = [name for name in ("class", "share") if name not in table]
-    if missing:
-        raise ValueError(f"--prior {file}: the column {missing[0]!r} is missing, found {', '.join(table.columns)}")
+    table = read_table(file, ("class", "share"), "--prior ")
     shares = pd.to_numeric(table["share"], errors="coerce").set_axis(table["class"])
     for name, share in shares.items():
         if not 0 <= share <= 1:

@@ -14,7 +14,7 @@ from torch import Tensor
 from crosstail.data import BrokenImage, examine, kind_of
 from crosstail.data.examination import PIXELS
 from crosstail.data.images.files import Samples
-from crosstail.prediction.kept_scores import KeptScores
+from crosstail.prediction.answers import KeptScores
 from crosstail.prediction.predictor import Predictor
 from crosstail.progress import Progress
 

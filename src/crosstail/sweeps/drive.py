@@ -45,7 +45,14 @@ def _unfinished(plan: Plan, store: Store) -> bool:
 
 
 def _events(plan: Plan, store: Store, launcher: Launcher, keep: bool) -> Iterator[Event]:
-    yield from _trials(plan, store, launcher, keep and plan.trials == 1)
+    trials = [
+        Job(spec, f"trial {trial}", keep=keep and plan.trials == 1)
+        for part in plan.searches
+        for method in plan.methods
+        for trial, hparams in enumerate(part.drawn[method])
+        for spec in part.runs(method, hparams)
+    ]
+    yield from complete(store, launcher, trials)
     first, jobs = [], []
     for choice in choices(store, store.results(), plan):
         if choice.trial is not None:
@@ -62,16 +69,6 @@ def check(plan: Plan, source: DomainDataset, progress: Progress | None = None) -
     dataset = load_inputs(plan.runs(plan.methods[0], {})[0], source).embedded(progress)
     for method in plan.methods:
         build_algorithm(plan.runs(method, {})[0], input_shape(dataset), dataset.counts("train"))
-
-
-def _trials(plan: Plan, store: Store, launcher: Launcher, keep: bool) -> Iterator[Event]:
-    jobs = []
-    for part in plan.searches:
-        for method in plan.methods:
-            for trial, hparams in enumerate(part.drawn[method]):
-                runs = part.runs(method, hparams)
-                jobs += [Job(spec, f"trial {trial}", keep=keep) for spec in runs]
-    yield from complete(store, launcher, jobs)
 
 
 def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[Event]:

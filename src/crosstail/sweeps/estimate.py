@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 from torch import Tensor
@@ -41,8 +42,7 @@ class SweepCost:
     size: float  # bytes of the finished runs
 
 
-@dataclass(frozen=True)
-class _RunCost:
+class _RunCost(NamedTuple):
     """The cost of one run."""
 
     step: float  # seconds, of all stages

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from crosstail.sweeps.halving import ALWAYS, UNTRAINED, Round, untrained
+from crosstail.sweeps.halving import ALWAYS, UNTRAINED, Round
 from crosstail.sweeps.outlook import Outlook
 from crosstail.sweeps.plan import Plan
 from crosstail.sweeps.store import Store
@@ -21,14 +21,15 @@ class Forecast:
         self, plan: Plan, seconds: Mapping[str, float], workers: int, store: Store, startup: float = 0.0
     ) -> None:
         self.plan, self.seconds, self.workers, self.startup = plan, seconds, workers, startup
-        self._ended = {method: {key for key in _known_keys(plan, method) if store.has(key)} for method in plan.methods}
+        known = {m: [run.key for h in plan.drawn[m] for own in plan.finals(m, h) for run in own] for m in plan.methods}
+        self._ended = {method: set(filter(store.has, keys)) for method, keys in known.items()}
         self._done, self._total, self._began = 0.0, 0.0, time.perf_counter()
 
     def begin(self, at: Round, last: bool = False) -> None:
         """Start a round, which may be the last one although others could follow."""
-        self.round, self._runs = at, {m: self._number(m, at.plan.trials, at.plan.seeds) for m in at.plan.methods}
+        self.round, self.ends_here = at, last
+        self._runs = {method: self._number(method, at.plan.trials, at.plan.seeds) for method in at.plan.methods}
         self._rest = self._expected(at)
-        self.ends_here, self._later = last, 0.0 if last else self._rest
         self._total = self._total or self._work
 
     def end(self, job: Job, outcome: Outcome) -> None:
@@ -55,7 +56,8 @@ class Forecast:
 
     @property
     def _work(self) -> float:
-        return self._later + sum(number * self.seconds[method] for method, number in self._open.items())
+        own = sum(number * self.seconds[method] for method, number in self._open.items())
+        return own if self.ends_here else own + self._rest
 
     @property
     def _pace(self) -> float:
@@ -82,11 +84,3 @@ class Forecast:
                 found += share * self.seconds[method] * max(0, runs - before[method])
                 before[method] = max(runs, before[method])
         return found
-
-
-def _known_keys(plan: Plan, method: str) -> set[str]:
-    """The runs of a method that are known before any is finished."""
-    specs = [spec for hparams in plan.drawn[method] for spec in plan.runs(method, hparams)]
-    if untrained(method):
-        specs += [spec for own in plan.finals(method, plan.drawn[method][0]) for spec in own]
-    return {spec.key for spec in specs}

@@ -9,8 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from crosstail.metrics import VIEWS, PairAccuracy, score
-from crosstail.storage import write_whole
-from crosstail.sweeps.files import names
+from crosstail.storage import names, write_whole
 from crosstail.training.result import RunResult, SplitAccuracy
 
 Accuracies = dict[str, float | None]
@@ -126,15 +125,8 @@ def read_summary(path: Path, key: str) -> Summary | None:
         return None
     known = result.known.test if result.known else None
     pairs, known_pairs = (result.test, known) if result.spec.fold else (None, None)
-    told = _views(known) if known else None
-    return Summary(
-        result.seconds,
-        _views(result.validation) | result.validation.more(),
-        _views(result.test),
-        pairs,
-        told,
-        known_pairs,
-    )
+    validation, told = _views(result.validation) | result.validation.more(), _views(known) if known else None
+    return Summary(result.seconds, validation, _views(result.test), pairs, told, known_pairs)
 
 
 def _views(split: SplitAccuracy) -> Accuracies:

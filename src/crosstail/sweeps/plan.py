@@ -112,21 +112,17 @@ def with_draws(plan: Plan) -> Plan:
 
 
 def draw(method: str, trials: Sequence[int], shared: RunSpec, seed: int = 0) -> list[Hparams]:
-    """Hyperparameters of some trials of a random search; trial 0 has the defaults."""
+    """Hyperparameters of some trials of a random search, to six digits; trial 0 has the defaults."""
     from crosstail import algorithms
-    from crosstail.training.resolve import finetunes
-
-    declared, finetune = algorithms.find(split_method(method)[0]).Hparams, finetunes(shared)
-    return [complete(method, algorithms.draw(declared, trial, seed, finetune), shared) for trial in trials]
-
-
-def complete(method: str, drawn: Hparams, shared: RunSpec) -> Hparams:
-    """The drawn hyperparameters to six digits, and the defaults of the others."""
     from crosstail.training.resolve import all_hparams, finetunes
 
-    # The last digits of an exponential depend on the machine.
-    given = {name: float(f"{v:.6g}") if isinstance(v, float) else v for name, v in drawn.items()}
-    return all_hparams(split_method(method)[0], given, finetune=finetunes(shared))
+    name, finetune, found = split_method(method)[0], finetunes(shared), []
+    for trial in trials:
+        drawn = algorithms.draw(algorithms.find(name).Hparams, trial, seed, finetune)
+        # The last digits of an exponential depend on the machine.
+        given = {hp: float(f"{v:.6g}") if isinstance(v, float) else v for hp, v in drawn.items()}
+        found.append(all_hparams(name, given, finetune=finetune))
+    return found
 
 
 def search_name(method: str, spec: RunSpec) -> str:

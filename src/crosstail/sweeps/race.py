@@ -113,6 +113,7 @@ def entrants(
         if choice.trial is None:
             continue
         runs = {seed: keys for seed, keys in enumerate(choice.finals()) if all(key in results for key in keys)}
+        said = {seed: _answers(store, keys, y, choice.selected_on) for seed, keys in runs.items()}
         entrant = Entrant(
             method=choice.method,
             family=algorithms.find(split_method(choice.method)[0]).family,
@@ -126,8 +127,8 @@ def entrants(
                 s: Judged.mean([results[key].judged(choice.selected_on) or Judged(0.0, 0.0) for key in keys])
                 for s, keys in runs.items()
             },
-            validated={seed: _validated(store, keys, choice.selected_on) for seed, keys in runs.items()},
-            answers={seed: _answers(store, keys, y, choice.selected_on) for seed, keys in runs.items()},
+            validated={seed: validated for seed, (_, validated) in said.items()},
+            answers={seed: tested for seed, (tested, _) in said.items()},
         )
         found.append(entrant)
     return found, failed
@@ -147,21 +148,25 @@ def _failed(
             yield FailedRun(choice.method, name, (failures[key].error or [failures[key].kind])[-1])
 
 
-def _answers(store: Store, keys: Sequence[str], y: NDArray[np.int64], on: str) -> Answers:
-    """The answers of a run for the test samples, or of those that tested a fold each."""
-    parts, come = [], []
+def _answers(store: Store, keys: Sequence[str], y: NDArray[np.int64], on: str) -> tuple[Answers, Answers | None]:
+    """The answers of a run, or of all folds, for the test samples, and for the validation samples if they are kept."""
+    parts, come, validated = [], [], []
     for run in (Run(store.path / "runs" / key) for key in keys):
         if run.test is None:
             raise ValueError(f"{run.path} has no predictions.pt: remove the folder and repeat the command")
         parts.append(run.test)
-        if on == COME and run.held_out is not None:
+        if run.held_out is not None and on == COME:
             come.append(_as_they_come(run, run.held_out.test))
+            validated.append(_as_they_come(run, run.held_out.validation))
+        elif run.held_out is not None:
+            validated.append(predictions(run.held_out.validation))
     said = Answers.pooled(parts)
     if not np.array_equal(said.y, y):
         raise ValueError(
             f"{store.path}: the data or their split have changed since this race was started; choose another --out"
         )
-    return Answers.pooled(come) if come else said
+    tested = Answers.pooled(come) if come else said
+    return tested, Answers.pooled(validated) if len(validated) == len(keys) else None
 
 
 def _as_they_come(run: Run, samples: Answers) -> Answers:
@@ -169,16 +174,6 @@ def _as_they_come(run: Run, samples: Answers) -> Answers:
     given = run.calibration or Calibration.none(samples.domains, len(samples.classes))
     said = by_prevalence(calibrated(samples, given))
     return replace(predictions(said), by_prevalence=said.by_prevalence)
-
-
-def _validated(store: Store, keys: Sequence[str], on: str) -> Answers | None:
-    """The answers of a run, or of all folds, for the validation samples; None if they are not kept."""
-    parts = []
-    for run in (Run(store.path / "runs" / key) for key in keys):
-        if run.held_out is not None:
-            of = run.held_out.validation
-            parts.append(_as_they_come(run, of) if on == COME else predictions(of))
-    return Answers.pooled(parts) if len(parts) == len(keys) else None
 
 
 def two_winners(found: Sequence[Entrant], results: Mapping[str, Summary]) -> list[str]:

@@ -21,8 +21,7 @@ from secrets import token_hex
 
 import msgspec
 
-from crosstail.storage import read_json, write_json
-from crosstail.sweeps.files import move, names
+from crosstail.storage import move, names, read_json, write_json
 from crosstail.sweeps.index import Index, Summary
 from crosstail.sweeps.lease import Lease, is_dead, sign, sign_of
 from crosstail.sweeps.plan import Plan

@@ -42,14 +42,12 @@ class EvaluatedRun:
     def to_json(self) -> dict[str, Any]:
         found, informed = self.found, self.found.answers.informed
         facts = {"domains": self.dataset.domains, "classes": self.predictor.classes, "left_out": asdict(found.left_out)}
-        known = (
-            {"known": {"sites": self.known_domains, **PairAccuracy.of(informed).to_json()}}
-            if informed is not None
-            else {}
-        )
-        said = {"probabilities": certainty_json(found, self.predictor.calibration)}
-        questions = {"questions": self.questions.to_json()} if self.questions else {}
-        return {**facts, **PairAccuracy.of(found.answers).to_json(), **known, **questions, **said}
+        facts |= PairAccuracy.of(found.answers).to_json()
+        if informed is not None:
+            facts["known"] = {"sites": self.known_domains, **PairAccuracy.of(informed).to_json()}
+        if self.questions:
+            facts["questions"] = self.questions.to_json()
+        return facts | {"probabilities": certainty_json(found, self.predictor.calibration)}
 
 
 def evaluate(

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from crosstail.data import kind_of
 from crosstail.prediction import scoring
-from crosstail.prediction.answers import CSV, JSON, AnswerFile, Parts, blocks_of, shown_classes
+from crosstail.prediction.answers import CSV, JSON, AnswerFile, Parts, blocks_of, mark_of, shown_classes
 from crosstail.prediction.decision import Decision, decide
-from crosstail.prediction.kept_scores import mark_of
 from crosstail.prediction.predictor import Predictor, find_inputs
 from crosstail.prediction.scoring import NamedInputs, Scores, in_process, on_ray, predict_inputs
 from crosstail.prediction.sets import require_coverage

@@ -45,20 +45,11 @@ class Estimated:
 
     methods: Sequence[SweepCost]
     workers: int
-
-    @property
-    def runs(self) -> int:
-        return sum(cost.runs for cost in self.methods)
-
-    @property
-    def seconds(self) -> float:
-        """With all workers busy."""
-        return sum(cost.seconds for cost in self.methods) / self.workers
-
-    @property
-    def size(self) -> float:
-        """Bytes of all runs."""
-        return sum(cost.size for cost in self.methods)
+    runs: int
+    seconds: float
+    """With all workers busy."""
+    size: float
+    """Bytes of all runs."""
 
     def to_json(self) -> dict[str, Any]:
         """The sums, and the cost of every method."""
@@ -123,4 +114,6 @@ def estimate(
     """Estimate the runs, the time and the disk space of a sweep, by its arguments."""
     plan = planning.make(spec, algorithm, **planned)
     with _launcher.launcher(launcher, Store(out), _launcher.Resources(workers, time_limit)) as crew:
-        return Estimated(measure(plan, progress), crew.workers)
+        costs = measure(plan, progress)
+        runs, seconds, size = (sum(getattr(cost, name) for cost in costs) for name in ("runs", "seconds", "size"))
+        return Estimated(costs, crew.workers, runs, seconds / crew.workers, size)

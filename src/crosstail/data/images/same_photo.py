@@ -62,12 +62,13 @@ class Photos:
     def __init__(self, images: Pixels) -> None:
         n = len(images)
         self.images = images
-        self.halves = np.zeros((2, n, _HALF, _HALF), np.float32)  # as they are, and without what is blurred
+        self.halves = np.zeros((2, n, _HALF, _HALF), np.float16)  # as they are, and without what is blurred
         self.detail = np.zeros((n, _GRID, _GRID, _PLACE, _PLACE), np.int8)
         self.energy = np.zeros((n, _GRID, _GRID), np.float32)
         self.profiles = np.zeros((2, n, len(_FEW), _HALF), np.float32)  # of rows and of columns, after some cuts
         for some in _pieces(np.arange(n)):
-            self.halves[0, some] = half = halved(images[some])
+            half = halved(images[some])
+            self.halves[0, some] = half
             self.halves[1, some] = _sharp(half)
             x = images[some].astype(np.float32)
             detail = _by_place(np.rint(_detail(x)).clip(-127, 127))
@@ -106,7 +107,8 @@ class Photos:
         best = fit.argmax(axis=0)
         for whole, rows in enumerate(np.flatnonzero((best == w) & (fit[w] >= _FIT)) for w in (0, 1)):
             x, y = one[rows], other[rows]
-            a, b = self.halves[whole, x], _turned(self.halves[1 - whole, y], turn)
+            a, b = self.halves[whole, x].astype(np.float32), self.halves[1 - whole, y].astype(np.float32)
+            b = _turned(b, turn)
             y_cut, x_cut = (_STRETCH_HALF[_FEW][cut[whole, rows]] for cut in cuts)
             if whole:
                 a, b = b, a

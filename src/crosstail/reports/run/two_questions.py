@@ -16,8 +16,8 @@ from crosstail.reports.wording import percent
 from crosstail.training.result import mean_counts, pooled
 from crosstail.training.run import Run
 
-ALIKE, COME = "pairs alike", "as they come"
-MEANING = "Pairs alike: every (domain, class) pair is equally important. As they come: "
+ALIKE, COME = "every pair equal", "as they come"
+MEANING = "Every pair equal: each (domain, class) pair is equally important. As they come: "
 KNOWING = "With the option, answers take into account how frequent each class is at the site"
 TRAIN = "train"
 
