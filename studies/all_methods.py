@@ -18,10 +18,9 @@ import pandas as pd
 import crosstail
 from crosstail import RunSpec, algorithms, discovery
 from crosstail.reports.compare.method_runs import method_runs
-from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.compare.tables import of_metric, summary_table
-from crosstail.reports.document.model import Table
+from crosstail.reports.compare.text_tables import effects
 from crosstail.reports.wording import interval, several
 from crosstail.storage import read_json
 from crosstail.sweeps.race_result import RaceResult, Standing
@@ -84,8 +83,8 @@ def summaries(places: dict[str, Path], races: Races) -> pd.DataFrame:
 
 def page(summary: pd.DataFrame, races: Races) -> str:
     """The page."""
-    (table,) = ranks(summary)
-    assert isinstance(table, Table)
+    table = effects(summary)
+    assert table is not None
     order = table.numbers  # by mean gain
     order["family"] = [_family(method) for method in order["method"]]
     average = of_metric(summary, ["pair average"]).pivot(index="method", columns="data", values="mean")

@@ -23,7 +23,6 @@ LABELS = {
 KEPT = {
     "labels-opposite": "report-labels/charts/labels-digits-forward-57-backward-57-uniform.png",
     "graphs": "report-labels/charts/graphs.png",
-    "matrix": "report-labels/charts/matrix-1.png",
     "discrepancy": "report-labels/charts/discrepancy-0.png",
     "ratio": "report-labels/charts/ratio-0.png",
     "transferability": "report-sweep/charts/transferability-digits.png",

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from crosstail.data.benchmarks import digits
-from crosstail.reports.compare.demo_page import metrics_table, verdict
-from crosstail.reports.compare.tables import METRICS
+from crosstail.reports.compare.demo_page import verdict
 from crosstail.workflows import demo
 
 
@@ -33,7 +32,7 @@ def test_demo_trains_every_method_and_writes_its_page(crosstail, tmp_path: Path,
     assert report.code == 0 and "5 finished runs, 0 folders skipped" in report.out
     # The same charts, and charts of the features of two runs.
     own = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert [len(re.findall("data-chart=", text)) for text in (own, page)] == [4, 4 + 1 + 2 * 3]
+    assert [len(re.findall("data-chart=", text)) for text in (own, page)] == [4, 4 + 1 + 2 * 2]
 
 
 def test_the_demo_replaces_no_page_of_another_command(crosstail, tmp_path: Path) -> None:
@@ -59,11 +58,3 @@ def test_the_verdict_is_that_of_the_table(std: float, words: str) -> None:
     assert "frozen:blend: 72.0 %" in sentence and words in sentence
     assert "+16.5 points against erm" in sentence and "+12.0 against boda:retrain" in sentence
     assert "62.0 % (erm: 45.5 %)" in sentence and "22.0 % (erm: 5.5 %)" in sentence
-
-
-@pytest.mark.parametrize(("seeds", "words"), [(1, "One seed"), (3, "over 3 seeds")])
-def test_the_table_says_over_how_many_seeds_in_one_line(seeds: int, words: str) -> None:
-    rows = [("metric", metric, method, 50.0, 1.0, seeds) for metric in METRICS for method in demo.METHODS]
-    summary = pd.DataFrame(rows, columns=["kind", "metric", "method", "mean", "std", "n"])
-    note = metrics_table(summary, demo.METHODS).note
-    assert words in note and len(note) <= 80

@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 
 from crosstail.metrics._calibration import calibrate
 from crosstail.prediction.predictor import UNKNOWN, Predictor
-from crosstail.reports.run.set_coverage import covered, pair_sets
+from crosstail.reports.run.certainty_data import covered, pair_sets
 from crosstail.training.folder import RunFolder
 from crosstail.training.run import Run
 
@@ -346,13 +346,11 @@ def test_every_group_has_its_metrics_in_a_file_and_sets_on_the_page(run):
     assert pair["auroc"] == pytest.approx(roc_auc_score(kept.y[among] == 1, said[among, 1]), rel=1e-5)
     sets = covered(kept, run.calibration())
     assert pair["covered"] == pytest.approx(sets["inside"][own].mean())
-    cells = pair_sets(sets, SITES, ["a", "b", "c"])
-    assert cells.header == ["class", *SITES] and cells.note.startswith("*")
-    size = sets["size"][own].mean()
-    assert cells.rows[1][2] == f"{100 * pair['covered']:.0f} % · {size:.1f}"
-    assert cells.rows[2][2].endswith("*")  # 4 test samples
-    many = pair_sets(sets, SITES, [*"abc", *map(str, range(50))])
-    assert [row[0] for row in many.rows][-1].startswith(tuple(SITES)) and len(many.rows) == 6
+    every = pair_sets(sets, SITES, ["a", "b", "c"])
+    rows, size = {row[0]: row for row in every.rows}, sets["size"][own].mean()
+    assert every.title == "Every pair" and every.note.startswith("*") and len(rows) == 6
+    assert rows["lagos / b"][1:4] == [f"{own.sum()}", f"{100 * pair['covered']:.1f}", f"{size:.2f}"]
+    assert "lagos / c *" in rows  # 4 test samples
 
 
 def test_a_run_without_kept_probabilities_or_with_damaged_ones(run, crosstail, tmp_path):

@@ -9,7 +9,7 @@ from tests.fuzz._case import Case
 from tests.fuzz._good import COMMANDS, SHORT
 
 OF_RUN = ("spec.json", "data.json", "result.json", "calibration.json", "records.jsonl", "audit.json")
-OF_SWEEP = ("plans/*.json", "data.json", "runs/*/result.json", "runs/*/spec.json")
+OF_SWEEP = ("plans/*.json", "data.json", "index.jsonl", "runs/*/result.json", "runs/*/spec.json")
 OF_SWEEP += ("selected.json",)
 
 # Twice where the command is quick.

@@ -67,6 +67,7 @@ READERS = {
     "sweep-a/plans/*.json": lambda place: Store(place / "sweep-a").plans(),
     "sweep-a/data.json": lambda place: read_json(place / "sweep-a/data.json", DataFacts),
     "sweep-a/selected.json": lambda place: read_hparams(place / "sweep-a/selected.json", resolve(ERM)),
+    "sweep-a/index.jsonl": lambda place: Store(place / "sweep-a").results(),
 }
 
 
@@ -99,7 +100,7 @@ def test_every_value_of_a_json_file_replaced_is_read_or_the_file_is_named(good, 
         except ValueError as error:
             assert str(file) in str(error)
             refused += 1
-    assert refused, read
+    assert refused or name == "sweep-a/index.jsonl", (read, refused)  # the index is rebuilt
 
 
 ANY_JSON = st.recursive(
@@ -219,6 +220,13 @@ def edited(pattern, **changes):
         file.write_text(json.dumps(json.loads(file.read_text()) | changes))
 
     return spoil
+
+
+def without_accuracies(folder):
+    """An index whose lines have the right types, but no accuracy."""
+    file = folder / "sweep-a/index.jsonl"
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    file.write_text("".join(json.dumps([*about, summary | {"validation": {}}]) + "\n" for *about, summary in lines))
 
 
 HEADER = "path,domain,label\n"
@@ -374,8 +382,10 @@ HANDLED_TOO = {
         (),
         lambda _: None,
     ),
+    "an index without accuracies": Case("", COMMANDS["sweep-a"], (), without_accuracies),
     "weights that are huge": Case("", "evaluate run-b vectors.npz --split test", (), huge_bias),
     "records that are too deep": Case("", "audit vectors.npz --run run-b", (), deep("run-b/records.jsonl")),
+    "an index that is too deep": Case("", "status sweep-a", (), deep("sweep-a/index.jsonl")),
     "a compressed member that cannot be mapped": npz(compressed=True, large=0),
 }
 TRAPS = {

@@ -122,7 +122,7 @@ def test_mistakes_are_named_and_classes_are_enough_for_accuracy():
         "view is 'best', expected one of average, worst_domain, pair_average, worst_pair",
         "as_they_come weighs pairs by their training samples: give it counts (D, C)",
         "counts is (1, 2), expected (2, 3)",
-        "y must have 2 numbers from 0 to 2",
+        "y of sample 1 is 3, expected 0 to 2",
         "scores is torch.int64 of shape (2,), expected scores (B, 3)",
         "scores is torch.float32 of shape (2, 4), expected scores (B, 3) or classes (B,)",
         "1.0 1.0 True True",

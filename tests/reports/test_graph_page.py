@@ -86,10 +86,7 @@ def test_the_number_has_a_verdict_that_noise_within_pairs_does_not_hide(shift, w
     if shift == 0.0:
         assert statistics.alpha / statistics.gamma > 0.75  # alone, it looks as if little transferred
     assert verdict(one.graph).endswith(f"{words}.")
-    lead, cards = blocks(one)[:2]
-    assert words in lead.text
-    (card,) = [card for card in cards.cards if card.label == "distance to the same class"]
-    assert card.value in lead.text and card.tone == ("good" if shift == 0.0 else "warn")
+    assert words in blocks(one)[0].text
 
 
 def test_each_class_has_its_name_at_the_centre_of_its_pairs():

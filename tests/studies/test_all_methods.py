@@ -90,7 +90,7 @@ def test_the_page_has_the_boards_of_all_sets(places, races):
 
 
 def test_the_paragraph_names_the_first_of_every_set_and_where_erm_is_behind(places, races):
-    *_, table = SCRIPT["ranks"](SCRIPT["summaries"](places, races))
+    table = SCRIPT["effects"](SCRIPT["summaries"](places, races))
     order = table.numbers.assign(family=[SCRIPT["_family"](method) for method in table.numbers["method"]])
     boards = {"first": ["boda", "erm"], "second": ["boda", "erm"], "third": ["erm", "boda"]}
     for name, methods in boards.items():
@@ -147,7 +147,7 @@ def test_races_with_other_budgets_are_not_compared(races, field):
 
 
 def test_a_method_that_is_not_ranked_has_its_reason(places, races):
-    *_, table = SCRIPT["ranks"](SCRIPT["summaries"](places, races))
+    table = SCRIPT["effects"](SCRIPT["summaries"](places, races))
     default = races["second"]["default"]
     failed = [FailedRun("sam", "trial 0", "diverged")]
     races["second"]["default"] = msgspec.structs.replace(default, left_out={"coral": "one domain"}, failed=failed)

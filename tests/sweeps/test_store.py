@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.opened import opened
 
 from crosstail.storage import write_json
 from crosstail.sweeps import lease as leases
@@ -233,7 +234,7 @@ def test_a_file_that_is_not_the_result_is_put_aside_and_the_run_repeated(store, 
     assert set(store.results()) == {good.key, SPEC.key}
     file = store.path / "runs" / SPEC.key / "result.json"
     file.write_bytes(content)
-    for reader in (store, Store(store.path)):  # one that has read it before, and a new one
+    for reader in (store, Store(store.path)):  # one that has read it before, and a new one with an old index
         assert set(reader.results()) == {good.key}
     store.tidy()
     assert store.has(good.key) and not store.has(SPEC.key)
@@ -278,6 +279,40 @@ def test_a_folder_without_a_result_is_not_finished(store):
     assert store.results() == {}
     store.tidy()
     assert not store.has(SPEC.key)
+
+
+def test_the_index_is_read_instead_of_the_results_and_rebuilt_when_it_is_lost(store, finish):
+    specs = [replace(SPEC, seed=seed) for seed in range(30)]
+    for spec in specs:
+        finish(store, spec, spec.seed / 100)
+    expected = store.results()
+    assert [expected[spec.key].test["average"] for spec in specs] == [spec.seed / 100 for spec in specs]
+    index = store.path / "index.jsonl"
+
+    def read():
+        with opened() as files:
+            found = Store(store.path).results()
+        return found, sum(file.name == "result.json" for file in files)
+
+    assert read() == (expected, 0)
+    whole = index.read_bytes()
+    for content in (b"", whole[: len(whole) // 2], b"garbage\n" + whole, bytes(1000), b"[]\n", b"5\n"):
+        index.write_bytes(content)
+        assert read() == (expected, 30)
+    finish(store, replace(SPEC, seed=99))
+    found, results = read()
+    assert len(found) == 31 and results == 1  # the new run's
+
+
+def test_a_sweep_works_without_an_index_that_cannot_be_written(store, finish, monkeypatch):
+    from crosstail.sweeps import index as indexes
+
+    def full(path, text):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(indexes, "write_whole", full)
+    finish(store, SPEC)
+    assert set(store.results()) == {SPEC.key} and not (store.path / "index.jsonl").exists()
 
 
 def test_a_folder_holds_one_sweep_which_may_grow(store, shared):

@@ -5,10 +5,7 @@ from crosstail.losses.contrastive import cad_loss
 
 
 class CAD(ERM):
-    """CAD: a sample's nearest samples should be from other domains, so features hide the domain (Ruan et al., 2022).
-
-    −log p, where p is the probability of other domains under a softmax of z · z′ / τ over the other samples.
-    """
+    """CAD: a sample's nearest samples should be from other domains, so features hide the domain (Ruan et al., 2022)."""
 
     family = "invariance"
     adds_term = True

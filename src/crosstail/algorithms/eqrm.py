@@ -6,10 +6,7 @@ from crosstail.losses.domains import risk_quantile
 
 
 class EQRM(Slowed):
-    """EQRM: after burn-in with ERM, minimise the α-quantile of the domains' risks (Eastwood et al., 2022).
-
-    The quantile is taken of a kernel density estimate: F(q) = mean_d Φ((q − R_d) / h) = α.
-    """
+    """EQRM: after burn-in with ERM, minimise the α-quantile of the domains' risks (Eastwood et al., 2022)."""
 
     family = "robust optimisation"
     min_domains = 2

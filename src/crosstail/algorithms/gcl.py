@@ -6,10 +6,7 @@ from crosstail.losses.tails import gcl_loss
 
 
 class GCL(ERM):
-    """GCL: lower cosines by |noise|, the more the rarer the class, to make room for rare classes (Li et al., 2022).
-
-    cos_k − σ |ε_k| (log n_max − log n_k) / (log n_max − log n_min), with ε_k ~ N(0, 1/3²) cut off at ±1.
-    """
+    """GCL: lower cosines by |noise|, the more the rarer the class, to make room for rare classes (Li et al., 2022)."""
 
     family = "imbalance"
     linear_head = False

@@ -10,7 +10,6 @@ class IRM(Annealed):
     """IRM: features on which one classifier is optimal in every domain simultaneously (Arjovsky et al., 2019).
 
     The penalty is the mean over domains of the squared gradient of the domain's risk R_d(w · scores) in w at w = 1.
-    For cross-entropy, a sample's gradient is Σ_c p_c s_c − s_y with scores s and probabilities p.
     """
 
     family = "invariance"

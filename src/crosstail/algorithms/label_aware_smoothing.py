@@ -5,11 +5,7 @@ from crosstail.losses.tails import label_aware_smoothing_loss
 
 
 class LabelAwareSmoothing(ERM):
-    """LabelAwareSmoothing: smooth labels of frequent classes more, as those are overconfident (Zhong et al., 2021).
-
-    The label has the target 1 − ε, the other classes share ε; with n between the rarest n_K and the most frequent n_1,
-    ε = ε_K + (ε_1 − ε_K) sin(π (n − n_K) / (2 (n_1 − n_K))).
-    """
+    """LabelAwareSmoothing: smooth labels of frequent classes more, as those are overconfident (Zhong et al., 2021)."""
 
     family = "imbalance"
     differs = (

@@ -7,7 +7,7 @@ from crosstail.losses.contrastive import supcon_loss
 class SupCon(ERM):
     """SupCon: cross-entropy + a loss that finds the samples of the same class among all others (Khosla et al., 2020).
 
-    With projections u of length 1, −mean over p of the class of log(exp(u · u_p / τ) / Σ_{a ≠ self} exp(u · u_a / τ)).
+    The loss is on projections of the features.
     """
 
     family = "imbalance"

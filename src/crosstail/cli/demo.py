@@ -1,6 +1,7 @@
 """crosstail demo: a first result without any data, in a few minutes."""
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -17,15 +18,18 @@ def demo(*, out: Path = Path("demo"), seeds: Annotated[int, Parameter(validator=
     """Example: `crosstail demo --out demo`, then open demo/report.html in a browser."""
     import_torch()
 
-    from crosstail.reports.compare.demo_page import metrics_table, verdict
+    from crosstail.reports.compare.demo_page import verdict
+    from crosstail.reports.compare.paper_table import paper_table
     from crosstail.reports.document import terminal
-    from crosstail.workflows.demo import METHODS, demo
+    from crosstail.workflows.demo import demo
 
     began = time.monotonic()
     console = Console(highlight=False, markup=False)
     console.print("Digits from three domains with long tails in opposite directions; frozen ImageNet features.")
     with progress_bar(console) as progress:
         found = demo(out, seeds=seeds, progress=progress)
-    terminal.show([metrics_table(found.summary, METHODS)], console)
-    console.print(verdict(found.summary))
+    (data,), results = found.results.files, found.results
+    if table := paper_table(results.summary, results.tests, data, data):
+        terminal.show([replace(table, title="", note=table.title)], console)
+    console.print(verdict(results.summary))
     console.print(f"Took {time.monotonic() - began:.0f} s. Open {found.page} in a browser.")

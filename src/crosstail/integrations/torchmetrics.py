@@ -30,15 +30,9 @@ class PairMetric(_TORCHMETRICS.Metric):  # type: ignore[misc]
     pairs: PairValues | None = None
 
     def __init__(
-        self,
-        num_domains: int,
-        num_classes: int,
-        *,
-        metric: str = "accuracy",
-        view: str = "pair_average",
-        counts: ArrayLike | None = None,
-        **options: Any,
-    ) -> None:
+        self, num_domains: int, num_classes: int, *, metric: str = "accuracy", view: str = "pair_average",
+        counts: ArrayLike | None = None, **options: Any,
+    ) -> None:  # fmt: skip
         super().__init__(**options)
         if view not in VIEWS:
             raise ValueError(f"view is {view!r}, expected one of {', '.join(VIEWS)}")

@@ -194,13 +194,9 @@ class BoDALoss(nn.Module):
         else:
             self.loss = partial(boda_loss, temperature=temperature)
         self.options = {
-            "nu": nu,
-            "balanced": balanced,
-            "reduction": reduction,
-            "pooled": pooled,
-            "negatives": negatives,
-            "validate": validate,
-        }
+            "nu": nu, "balanced": balanced, "reduction": reduction,
+            "pooled": pooled, "negatives": negatives, "validate": validate,
+        }  # fmt: skip
         self.window, self.synchronise, self.validate = window, synchronise, validate
         remembered = counts.clamp(1, window or 1).to(torch.float32) - 1
         momentum = remembered / (remembered + 1) if window else None

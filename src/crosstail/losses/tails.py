@@ -29,13 +29,7 @@ def vs_loss(
 
 
 def seesaw_loss(
-    scores: Tensor,
-    y: Tensor,
-    domain: Tensor,
-    counts: Tensor,
-    *,
-    mitigation: float = 0.8,
-    compensation: float = 2.0,
+    scores: Tensor, y: Tensor, domain: Tensor, counts: Tensor, *, mitigation: float = 0.8, compensation: float = 2.0
 ) -> Tensor:
     """Cross-entropy in which class k has the factor min(1, n_k / n_y)^p · max(1, p_k / p_y)^q (Wang et al., 2021)."""
     prior, chance, label = counts.log()[domain], F.log_softmax(scores.detach(), 1), y[:, None]

@@ -18,16 +18,13 @@ def palette(names: Iterable[str]) -> dict[str, str]:
     return {name: INK if name == "others" else PALETTE[i % len(PALETTE)] for i, name in enumerate(names)}
 
 
-def certain(low: ArrayLike, high: ArrayLike, neutral: float) -> NDArray[np.float64]:
-    """The value of each interval that is closest to `neutral`, to colour a cell by: what the samples prove at least.
+def certain(low: ArrayLike, high: ArrayLike) -> NDArray[np.float64]:
+    """The value of each interval that is closest to 0, to colour a gain by; NaN where there is no interval.
 
-    A pair is as dark as the upper end of its accuracy (`neutral` 100), so that one photo does not make a dark cell; a
-    gain (`neutral` 0) has a colour only if its interval excludes 0. NaN where there is no interval.
-
-    >>> certain([0.0, 0.0], [79.3, 3.7], 100).tolist(), certain([-5.0, 2.0], [4.0, 9.0], 0).tolist()
-    ([79.3, 3.7], [0.0, 2.0])
+    >>> certain([-5.0, 2.0], [4.0, 9.0]).tolist()
+    [0.0, 2.0]
     """
-    return np.clip(np.full(np.shape(low), float(neutral)), np.asarray(low, float), np.asarray(high, float))
+    return np.clip(np.zeros(np.shape(low)), np.asarray(low, float), np.asarray(high, float))
 
 
 def tip(name: str, form: str = "", title: str = "") -> Options:

@@ -2,12 +2,11 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text, bullets
+from crosstail.reports.document.model import Block, Chart, Document, Heading, Table, Text, bullets
 from crosstail.reports.graph_chart import NamedGraph
 from crosstail.reports.run.tables import DISTANCES, ESTIMATED
 from crosstail.reports.wording import number, sentence, several, shown_statistics
@@ -58,7 +57,7 @@ def _blocks(models: Sequence[NamedGraph], chart: Chart) -> Iterator[Block]:
     said = ((who, verdict(model.graph)) for model, who, _ in shown)
     verdicts = (f"{who}{text}" if who else sentence(text) for who, text in said if text)
     yield Text(" ".join([*(_finding(*one) for one in shown), *verdicts]), lead=True)
-    yield Cards([card for one in shown for card in _cards(*one)])
+
     yield Heading("The pairs in the plane")
     yield Text(WHAT)
     yield chart
@@ -120,17 +119,6 @@ def _finding(model: NamedGraph, who: str, table: pd.DataFrame) -> str:
         f"{who}{'for' if who else 'For'} {same} of {several(len(table), 'pair')}, the closest pair of another domain "
         f"is of the same class{'' if same == len(table) else f'; {len(table) - same:,} are closer to another class'}."
     )
-
-
-def _cards(model: NamedGraph, who: str, table: pd.DataFrame) -> Iterator[Card]:
-    if table.empty:
-        return
-    yield Card(f"{who}closest is the same class", f"{int(table['same'].sum())} of {len(table)}", "pairs")
-    share = _way(model.graph)
-    good: Literal["", "good", "warn"] = "good" if share < GOOD else "warn" if share >= POOR else ""
-    detail = "of the way to other classes: where the same class is in another domain; 0 % is best, 100 % is no transfer"
-    yield Card(f"{who}distance to the same class", f"{100 * share:.0f} %", detail, good)
-    yield Card(f"{who}α / γ", number(_ratio(model), 2), "same class over other classes, in another domain")
 
 
 def _confusable(who: str, table: pd.DataFrame) -> Block:

@@ -1,7 +1,7 @@
-"""The accuracies of all finished runs."""
+"""The accuracies of all finished runs, cached so that not every result is read again."""
 
-import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from crosstail.metrics import VIEWS, PairAccuracy, score
-from crosstail.storage import names
+from crosstail.storage import names, write_whole
 from crosstail.training.result import RunResult, SplitAccuracy
 
 Accuracies = dict[str, float | None]
@@ -58,17 +58,34 @@ def pooled_test(folds: Sequence[Summary], known: bool = False) -> Accuracies:
     return {metric: getattr(accuracy, metric) for metric in VIEWS}
 
 
+class IndexLine(msgspec.Struct, frozen=True, array_like=True):
+    """A run's summary, valid while its result has this modification time and size."""
+
+    key: str
+    stamp: tuple[int, int]
+    summary: Summary
+
+    def __post_init__(self) -> None:
+        known = self.summary
+        for found in (known.validation, known.test, known.known):
+            if found is not None and not found.keys() >= set(VIEWS):
+                raise ValueError(f"lacks one of {', '.join(VIEWS)}")
+
+
 class Index:
-    """The summaries of all finished runs of a sweep; this process reads a result again only if it has changed."""
+    """A file beside the runs with one line per result, rebuilt from the results when it is missing or damaged."""
 
     def __init__(self, folder: Path) -> None:
         self._runs = folder / "runs"
-        self._known: dict[str, tuple[os.stat_result, Summary]] = {}
+        self._file = folder / "index.jsonl"
+        self._lines: dict[str, IndexLine] | None = None
         self.damaged: list[str] = []
 
     def read(self) -> dict[str, Summary]:
         """The summaries of the finished runs, by key; `damaged` then lists the folders without a valid result."""
-        known, self._known, self.damaged = self._known, {}, []
+        known = self._load() if self._lines is None else self._lines
+        self._lines, self.damaged = {}, []
+        new = 0
         for key in names(self._runs):
             path = Path(f"{self._runs}/{key}/result.json")
             try:
@@ -76,14 +93,26 @@ class Index:
             except (FileNotFoundError, NotADirectoryError):
                 self.damaged.append(key)
                 continue
-            before, summary = known.get(key, (None, None))
-            if before is None or (before.st_mtime_ns, before.st_size) != (status.st_mtime_ns, status.st_size):
+            stamp, line = (status.st_mtime_ns, status.st_size), known.get(key)
+            if line is None or line.stamp != stamp:
+                new += 1
                 summary = read_summary(path, key)
-            if summary is None:
+                line = IndexLine(key, stamp, summary) if summary else None
+            if line is None:
                 self.damaged.append(key)
             else:
-                self._known[key] = status, summary
-        return {key: summary for key, (_, summary) in self._known.items()}
+                self._lines[key] = line
+        if new * 20 > len(self._lines):
+            with suppress(OSError):  # the disk may be full, and the index is only a cache
+                write_whole(self._file, b"".join(msgspec.json.encode(line) + b"\n" for line in self._lines.values()))
+        return {key: line.summary for key, line in self._lines.items()}
+
+    def _load(self) -> dict[str, IndexLine]:
+        try:
+            lines = [msgspec.json.decode(line, type=IndexLine) for line in self._file.read_bytes().splitlines()]
+        except (OSError, msgspec.DecodeError, RecursionError):
+            return {}  # read the results themselves instead
+        return {line.key: line for line in lines}
 
 
 def read_summary(path: Path, key: str) -> Summary | None:

@@ -5,6 +5,7 @@
     runs/KEY/                   a finished run
     work/KEY.TOKEN/             an unfinished run: its checkpoint, its holder's lease, failure.json if it failed
     damaged/KEY.TOKEN/          what could not be read
+    index.jsonl                 the accuracies of the finished runs, cached
     selected.json               the chosen hyperparameters
 
 A process takes over a run by moving its folder: of several that try, the file system lets one succeed, also over a

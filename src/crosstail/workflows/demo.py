@@ -6,8 +6,6 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
-
 from crosstail.progress import Progress, labelled, silent
 from crosstail.reports.compare.demo_page import write_page
 from crosstail.reports.compare.read_runs import read_runs
@@ -25,8 +23,8 @@ class Demo:
     """A demo that has ended."""
 
     page: Path
-    summary: pd.DataFrame
-    """Mean and deviation of every metric, by method."""
+    results: Results
+    """Every metric by method, and the tests of their differences."""
 
 
 def demo(out: Path = Path("demo"), *, seeds: int = 3, progress: Progress = silent) -> Demo:
@@ -44,7 +42,7 @@ def demo(out: Path = Path("demo"), *, seeds: int = 3, progress: Progress = silen
         train_run(run, folders[method, seed], progress=labelled(progress, f"{method}, seed {seed}"))
     results = Results(read_runs(list(folders.values())))
     write_page(out / "report.html", results, [folders["erm", 0], folders["boda:retrain", 0]])
-    return Demo(out / "report.html", results.summary)
+    return Demo(out / "report.html", results)
 
 
 def spec(method: str, seed: int) -> RunSpec:

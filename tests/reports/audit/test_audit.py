@@ -413,10 +413,6 @@ def test_json_has_plain_finite_values(folder):
 def test_tables_of_counts():
     found = audit(from_counts([[0, 1, 5], [6, 1500, 1000]]))
     assert charts.count_table(found)["count"].tolist() == [0, 1, 5, 6, 1500, 1000]
-    sizes = charts.size_table(found)
-    assert dict(zip(sizes["samples"], sizes["pairs"], strict=True))["3–5"] == 1
-    assert sizes["pairs"].sum() == 6 and sizes["samples"].iloc[-1] == "over 1,000"
-    assert charts.size_table(audit(from_counts([[0, 4]])))["samples"].tolist() == ["0", "1", "2", "3–5"]
 
 
 def test_titles_say_the_finding():
@@ -431,7 +427,7 @@ def test_titles_say_the_finding():
     three = audit(from_counts([*OPPOSITE, [9, 9, 9, 9]]))
     assert re.match(r"d0 and d1 differ most: 0\.\d\d bits; the mean is 0\.\d\d, ", charts.between_chart(three).title)
     assert charts.uniform_chart(audit(from_counts([[9, 3]]))).title.startswith("d0 is 0.0")
-    for chart in (charts.count_chart, charts.size_chart, charts.uniform_chart):
+    for chart in (charts.count_chart, charts.uniform_chart):
         assert chart(found).drawing.to_dict() and chart(found).title in chart(found).alternative
 
 

@@ -9,11 +9,8 @@ from typing import Any
 
 import pytest
 
-from crosstail.algorithms import catalogue
 from crosstail.metrics import Difference
 from crosstail.reports.compare.race_page import (
-    MARKS,
-    behind_chart,
     behind_table,
     board_table,
     group_items,
@@ -78,18 +75,6 @@ def test_the_leaderboard_has_the_accuracy_with_the_domain_known_if_a_method_uses
     assert not any("known" in name for name in leaderboard(TWO, narrow=narrow).header)
 
 
-def test_every_family_has_a_mark_of_its_own() -> None:
-    assert {entry.family for entry in catalogue()} <= set(MARKS)
-    assert len(set(MARKS.values())) == len(MARKS)
-
-
-def test_an_unknown_family_is_drawn_as_ones_own() -> None:
-    table = board_table([TWO[0], standing("./mine.py", (0.03, 0.01, 0.05), "mine")])
-    assert table["family"].tolist() == ["ours", "own"]
-    colours = behind_chart(table).to_dict()["layer"][1]["encoding"]["color"]["scale"]
-    assert colours == {"domain": ["own"], "range": [MARKS["own"][0]]}
-
-
 THREE = TWO[0], standing("coral", (0.01, -0.02, 0.04), "invariance", test=0.89), TWO[1]
 
 
@@ -138,27 +123,18 @@ def test_names_are_shown_as_text(tmp_path: Path) -> None:
     assert drawn == {"<!--<script>"}
 
 
-def test_the_counts_of_cards_and_headings_are_the_same_and_name_what_is_the_same(tmp_path: Path) -> None:
+def test_the_heading_counts_what_is_the_same_and_the_list_names_it(tmp_path: Path) -> None:
     twin = standing("focal", (0.0, -0.01, 0.01))
     twin = replace(twin, lead=replace(twin.lead, same=True))
     text = page_of(tmp_path, race(*THREE, twin))
     assert "1 tied with boda, 1 the same, 1 worse</h2>" in text
-    cards = dict(re.findall('<span class="label">([^<]*)</span><strong>([^<]*)</strong>', text))
-    assert cards == {
-        "use": "boda",
-        "first on validation": "boda",
-        "tied with the first": "1",
-        "the same as the first": "1",
-        "worse": "1",
-    }
     assert "1 the same: focal" in text and "1 tied: coral" in text
 
 
-def test_text_cards_next_steps_and_the_link_name_one_winner(tmp_path: Path) -> None:
+def test_text_next_steps_and_the_link_name_one_winner(tmp_path: Path) -> None:
     cheap = standing("frozen:blend", (0.001, -0.01, 0.02), "ours", cost=MethodCost(0.0, 1, True, 0))
     text = page_of(tmp_path, race(standing("resample", None), cheap))
     assert text.index("Use frozen:blend: it is the cheapest") < text.index("<h2")
-    assert '<span class="label">use</span><strong>frozen:blend</strong>' in text
     assert f"{tmp_path}/best is the run of frozen:blend in this race" in text
 
 

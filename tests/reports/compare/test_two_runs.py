@@ -8,7 +8,7 @@ from crosstail.metrics._methods import holm
 from crosstail.reports.compare.two_runs import compare
 from crosstail.reports.compare.two_runs_page import page, summary
 from crosstail.reports.document import html
-from crosstail.reports.document.model import Cards, Chart, Table, Text
+from crosstail.reports.document.model import Chart, Table, Text
 from crosstail.storage import write_json
 from crosstail.training.folder import RunFolder
 
@@ -48,7 +48,7 @@ def test_pairs_have_corrected_p_values_and_only_real_differences_are_sure(two):
 def test_the_page_and_the_terminal_name_both_and_what_differs(two):
     found = compare(*two)
     blocks = page(found).blocks
-    assert {Cards, Chart, Table} <= {type(block) for block in blocks}
+    assert {Chart, Table} <= {type(block) for block in blocks}
     text = html.render(page(found))
     assert "boda is better than erm" in text and "d0 / c1" in text and "Holm" in text
     swapped = compare(*reversed(two))

@@ -34,7 +34,7 @@ def test_a_run_has_its_accuracies_with_words_that_are_explained_beside_them(make
     }
     about = {row[0]: row[2] for row in table.rows}
     assert "d0 / c1" in about["worst pair"] and "4 test samples: mostly chance" in about["worst pair"]
-    assert about["medium-shot pairs"] == "21 to 100 training samples"
+    assert about["medium-shot pairs"] == "1 with 21 to 100 training samples"
     assert "3 pairs" in about["10th percentile"] and "2 with fewer than 10" in about["10th percentile"]
 
 

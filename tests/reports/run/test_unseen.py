@@ -8,7 +8,7 @@ from scipy import stats
 from crosstail.data import DomainDataset
 from crosstail.metrics import Answers, PairAccuracy
 from crosstail.reports.document.model import Cards, Chart, Table
-from crosstail.reports.run.pooled_run import pooled_answers
+from crosstail.reports.run.confusions import pooled_answers
 from crosstail.reports.run.summary import folds_summary
 from crosstail.reports.run.tested import Tested as Shown
 from crosstail.reports.run.unseen import expectation, expected, seen_table, unseen_blocks

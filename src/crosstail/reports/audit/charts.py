@@ -7,13 +7,13 @@ from crosstail.reports.audit.result import Audit
 from crosstail.reports.charts import INK, PALETTE, names, numbers, ramp, shades, tip
 from crosstail.reports.document.model import Chart
 from crosstail.reports.label_table import label_table
-from crosstail.reports.vega_lite import draw, either, field, layer
+from crosstail.reports.vega_lite import draw, field, layer
 from crosstail.reports.wording import has
 
 NUMBERED = 40  # up to this many classes, cells have room for a number
 DRAWN = 4000  # up to this many pairs, a heat map is drawn
 LISTED = 40  # up to this many domains are shown
-EDGES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+
 ZERO = PALETTE[5]
 
 
@@ -51,27 +51,6 @@ def count_chart(audit: Audit) -> Chart | None:
     title = f"The largest pair has {there.max():,} training samples, the smallest {there.min():,}{none}"
     alternative = f"Heat map: training samples per domain and class. {title}."
     return Chart("counts", title, drawing, alternative, widest=240 + 90 * len(audit.classes))
-
-
-def size_table(audit: Audit) -> pd.DataFrame:
-    """One row per range of training counts: how many pairs are in it."""
-    lows = (0, *(edge + 1 for edge in EDGES))
-    ranges = [f"{low:,}" if low == high else f"{low:,}–{high:,}" for low, high in zip(lows, EDGES, strict=False)]
-    ranges.append(f"over {EDGES[-1]:,}")
-    pairs = np.bincount(np.searchsorted(EDGES, audit.train.ravel()), minlength=len(ranges))
-    return pd.DataFrame({"samples": ranges, "pairs": pairs}).iloc[: np.flatnonzero(pairs).max(initial=0) + 1]
-
-
-def size_chart(audit: Audit) -> Chart:
-    """Histogram of pairs by training samples."""
-    x = names("samples", "training samples in a pair", labelAngle=-40)
-    base = draw(size_table(audit)).encode(x=x, y="pairs:Q", tooltip=["samples:N", "pairs:Q"])
-    bars = base.mark("bar").encode(color=either("datum.samples == '0'", ZERO, PALETTE[0]))
-    counts = base.mark("text", color=INK, fontSize=11, dy=-7).encode(text="pairs:Q")
-    rare = len(audit.few_pairs) + len(audit.zero_pairs)
-    title = f"{rare:,} of {audit.train.size:,} pairs {has(rare)} at most {audit.few} training samples"
-    drawing = layer(bars, counts, width={"step": 44}, height=180)
-    return Chart("sizes", title, drawing, f"Bars: pairs by training samples. {title}.")
 
 
 def uniform_chart(audit: Audit) -> Chart:

@@ -15,8 +15,6 @@ from crosstail.reports.audit.inputs import EmbeddingInputs, ImageSummary
 from crosstail.reports.audit.result import Audit
 from crosstail.reports.document.model import (
     Block,
-    Card,
-    Cards,
     Document,
     Gallery,
     Heading,
@@ -48,7 +46,6 @@ def page(audit: Audit, dataset: DomainDataset, suspects: Sequence[Block] = ()) -
     blocks: list[Block | None] = [
         *suspects,
         Text(verdict(found), lead=True),
-        _cards(audit, problems),
         *_section("Problems to solve before training", problems, 6),
         *_leaking(audit, dataset),
         *_duplicates(audit, dataset),
@@ -57,7 +54,6 @@ def page(audit: Audit, dataset: DomainDataset, suspects: Sequence[Block] = ()) -
         Heading("Samples per pair"),
         Text(size),
         charts.count_chart(audit),
-        charts.size_chart(audit) if len(audit.classes) > charts.NUMBERED else None,
         _domains(audit),
         Text(shots, dim=True),
         *_divergence(audit),
@@ -100,24 +96,6 @@ def verdict(found: Sequence[AuditFinding]) -> str:
     if found:
         return f"No problems, and {several(len(found), 'thing')} worth knowing."
     return "Nothing stands out: no duplicates, no broken inputs, no rare or untested pairs."
-
-
-def _cards(audit: Audit, problems: Sequence[AuditFinding]) -> Cards:
-    shots, pairs = audit.shot_counts(), audit.train.size
-    size = f"{several(len(audit.domains), 'domain')} × {several(len(audit.classes), 'class', 'classes')}"
-    found = "to solve before training" if problems else "found"
-
-    def rare(label: str, shot: str, detail: str = "") -> Card:
-        return Card(label, f"{shots[shot]:,} of {pairs:,}", detail, "warn" if shots[shot] else "")
-
-    return Cards(
-        [
-            Card("problems", str(len(problems)), found, "bad" if problems else "good"),
-            Card(f"{audit.kind.noun}s", f"{audit.num_samples:,}", size),
-            rare("pairs without training samples", "zero"),
-            rare("pairs with few", "few", f"1 to {audit.few} training samples"),
-        ]
-    )
 
 
 def _section(title: str, found: Sequence[AuditFinding], examples: int) -> list[Block]:

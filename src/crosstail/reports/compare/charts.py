@@ -23,7 +23,7 @@ from crosstail.training.folder import RunFolder
 CORRELATED = 5  # points from which a correlation is worth a number
 MODELS = 10  # the same of models, whose seeds and hyperparameters make them differ less
 LABELLED = 40  # up to this many classes, each has room for its name
-BARS = 150  # per domain at most; of more classes, a bar is the mean of several
+
 LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbolOpacity": 1}
 
 
@@ -36,30 +36,16 @@ def shortlist(summary: pd.DataFrame, data: str, baseline: str, number: int = 6) 
 
 def counts_table(run: MethodRun) -> pd.DataFrame:
     """Training samples and shot group of each pair."""
-    return _with_shots(run, label_table(run.counts, run.runs[0].domains, run.runs[0].classes))
-
-
-def _with_shots(run: MethodRun, table: pd.DataFrame) -> pd.DataFrame:
-    return table.assign(shot=shot_group(table["count"].round(), *shot_thresholds(run.runs[0].spec.dataset)))
-
-
-def ranked_counts_table(run: MethodRun) -> pd.DataFrame:
-    """Mean training samples per domain of up to BARS groups of classes, from common to rare, named by their ranks."""
-    first, counts = run.runs[0], np.asarray(run.counts)
-    groups = np.array_split(np.argsort(-counts.sum(0), kind="stable"), min(BARS, counts.shape[1]))
-    means = np.stack([counts[:, group].mean(1) for group in groups], axis=1)  # (D, groups)
-    ends = np.cumsum([len(group) for group in groups])
-    named = [f"{end - len(group) + 1:,} to {end:,}" for group, end in zip(groups, ends, strict=True)]
-    if len(groups) == counts.shape[1]:
-        named = [first.classes[int(group[0])] for group in groups]
-    return _with_shots(run, label_table(means, first.domains, named))
+    table = label_table(run.counts, run.runs[0].domains, run.runs[0].classes)
+    return table.assign(shot=shot_group(table["count"], *shot_thresholds(run.runs[0].spec.dataset)))
 
 
 def counts_chart(name: str, run: MethodRun) -> Chart:
-    """Label distribution of each domain."""
-    labelled = len(run.runs[0].classes) <= LABELLED
-    table = counts_table(run) if labelled else ranked_counts_table(run)
-    classes = list(dict.fromkeys(table["class"]))
+    """Label distribution of each domain; many classes are without names, from common to rare."""
+    table, counts = counts_table(run), np.asarray(run.counts)
+    labelled = counts.shape[1] <= LABELLED
+    by_size = np.arange(counts.shape[1]) if labelled else np.argsort(-counts.sum(0), kind="stable")
+    classes = [run.runs[0].classes[c] for c in by_size]
     what = "class" + ", from common to rare" * (not labelled)
     base = draw(width=max(150, min(12 * len(classes), 240)), height=120).mark("bar")
     panel = base.encode(
@@ -69,15 +55,12 @@ def counts_chart(name: str, run: MethodRun) -> Chart:
         tooltip=["domain:N", "class:N", tip("count", ",.0f"), "shot:N"],
     )
     drawing = facet(panel, table, field("domain:N", title=None, sort=list(dict.fromkeys(table["domain"]))), columns=3)
-    counts = np.asarray(run.counts)
     known = counts[counts > 0]
     low, high, empty = known.min(), known.max(), counts.size - len(known)
     each = f"pairs have {low:,} to {high:,}" if low < high else f"each pair has {low:,}"
     title = f"{run.data}: {each} training samples" + (f", and {empty:,} of {counts.size:,} have none" if empty else "")
     many, few = shot_thresholds(run.runs[0].spec.dataset)
     note = f"Many: more than {many} training samples; medium: {few + 1} to {many}; few: 1 to {few}; zero: none."
-    if counts.shape[1] > BARS:
-        note += f" There are {counts.shape[1]:,} classes: a bar is the mean of several, from common to rare."
     return Chart(name, title, drawing, "Bars: training samples per class, one panel per domain", note)
 
 

@@ -10,10 +10,9 @@ from crosstail import data
 from crosstail.reports.compare.feature_charts import model_features
 from crosstail.reports.compare.page import blocks
 from crosstail.reports.compare.results import Results
-from crosstail.reports.compare.tables import METRICS, of_metric
+from crosstail.reports.compare.tables import of_metric
 from crosstail.reports.document import html
-from crosstail.reports.document.model import Block, Document, Gallery, Heading, Picture, Table, Text
-from crosstail.reports.wording import number
+from crosstail.reports.document.model import Block, Document, Gallery, Heading, Picture, Text
 
 DEFAULT = "frozen:blend"
 
@@ -49,25 +48,6 @@ def _examples(images: data.DomainDataset, d: int) -> Gallery:
     first = [np.flatnonzero((images.domain == d) & (images.y == c))[0] for c in range(images.num_classes)]
     named = zip(np.asarray(images.x[first]), images.classes, strict=True)
     return Gallery(images.domains[d], [Picture(x, "", f"{images.domains[d]} / {name}") for x, name in named], 64)
-
-
-def metrics_table(summary: pd.DataFrame, methods: Sequence[str]) -> Table:
-    """Metrics down, methods across, for the terminal: mean ± deviation."""
-    rows = summary[summary["kind"] == "metric"].to_dict("records")
-    known = {(row["metric"], row["method"]): (row["mean"], row["std"]) for row in rows}
-
-    def cell(metric: str, method: str) -> str:
-        mean, std = known.get((metric, method), (np.nan, np.nan))
-        return "" if np.isnan(mean) else number(mean) + ("" if np.isnan(std) else f" ±{number(std)}")
-
-    shown = [metric for metric in METRICS if any((metric, method) in known for method in methods)]
-    cells = [[metric, *(cell(metric, method) for method in methods)] for metric in shown]
-    seeds = int(summary["n"].max())
-    return Table(
-        header=["accuracy, %", *methods],
-        rows=cells,
-        note=f"Mean ± standard deviation over {seeds} seeds." if seeds > 1 else "One seed.",
-    )
 
 
 def verdict(summary: pd.DataFrame) -> str:

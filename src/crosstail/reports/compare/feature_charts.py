@@ -14,7 +14,7 @@ from crosstail.losses import boda_loss
 from crosstail.metrics import shot_group
 from crosstail.pairs import pair_number
 from crosstail.progress import Progress
-from crosstail.reports.charts import INK, PALETTE, colours, names, tip
+from crosstail.reports.charts import INK, PALETTE, colours, tip
 from crosstail.reports.compare.charts import LABELLED, angle, correlation
 from crosstail.reports.document.model import Chart
 from crosstail.reports.graph_chart import READING, NamedGraph, graph_chart, side_by_side
@@ -25,8 +25,6 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.model import load_model
 from crosstail.training.run_data import load_inputs
 from crosstail.transfer import PairStatistics, TransferabilityGraph, boda_lower_bound
-
-MATRIX = 150  # up to this many pairs, every edge has a cell
 
 
 @dataclass(frozen=True)
@@ -71,33 +69,40 @@ def model_features(run: Path, trust: bool = False, progress: Progress | None = N
     )
 
 
+def distance_table(model: ModelFeatures) -> pd.DataFrame:
+    """One row per pair with training and test samples, and domain that has its class: how far apart their features are.
+
+    `mean` and `covariance` are the distances (Euclidean, Frobenius) of the pair's test features from the training
+    features of its class in the `other` domain, which may be its own. A covariance needs two samples.
+    """
+    train = {pair: (len(z), *_moments(z)) for pair, z in model.by_pair("train").items()}
+    rows = []
+    for (d, c), z in model.by_pair("test").items():
+        mean, covariance = _moments(z)
+        for e, other in enumerate(model.domains):
+            if (d, c) in train and (e, c) in train:
+                samples, center, spread = train[e, c]
+                apart = np.linalg.norm(mean - center), np.linalg.norm(covariance - spread)
+                rows.append((model.domains[d], model.classes[c], other, train[d, c][0], samples, *apart))
+    return pd.DataFrame(rows, columns=["domain", "class", "other", "count", "other_count", "mean", "covariance"])
+
+
+def _moments(z: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return z.mean(axis=0), np.asarray(np.cov(z, rowvar=False) if len(z) > 1 else np.nan)
+
+
 def discrepancy_table(model: ModelFeatures) -> pd.DataFrame:
     """One row per pair with training and test samples: the distance of its test features from training features.
 
-    `mean` and `covariance` are distances (Euclidean, Frobenius) to the training samples of the same pair; `other_mean`
-    and `other_covariance` are mean distances to the same class in other domains. A covariance needs two samples.
+    `mean` and `covariance` are distances to the training samples of the same pair; `other_mean` and `other_covariance`
+    are mean distances to the same class in other domains.
     """
-    train, test = model.by_pair("train"), model.by_pair("test")
-    spread = {pair: np.cov(z, rowvar=False) for pair, z in train.items() if len(z) > 1}
-    rows = []
-    for (d, c), z in test.items():
-        if (d, c) not in train:
-            continue
-        same_class = [e for e in range(len(model.domains)) if (e, c) in train]
-        first = {e: float(np.linalg.norm(z.mean(axis=0) - train[e, c].mean(axis=0))) for e in same_class}
-        second = {}
-        if len(z) > 1:
-            own = np.cov(z, rowvar=False)
-            second = {e: float(np.linalg.norm(own - spread[e, c])) for e in same_class if (e, c) in spread}
-        row = [model.domains[d], model.classes[c], len(train[d, c])]
-        for found in (first, second):
-            others = [value for e, value in found.items() if e != d]
-            row += [found.get(d, np.nan), float(np.mean(others)) if others else np.nan]
-        rows.append(row)
-    names = ["domain", "class", "count", "mean", "other_mean", "covariance", "other_covariance"]
-    table = pd.DataFrame(rows, columns=names)
-    table["shot"] = shot_group(table["count"], *model.shots)
-    return table
+    table, keys = distance_table(model), ["domain", "class", "count"]
+    same = table["domain"] == table["other"]
+    others = table[~same].groupby(keys)[["mean", "covariance"]].mean().add_prefix("other_").reset_index()
+    found = table[same].merge(others, how="left", on=keys)
+    found = found[[*keys, "mean", "other_mean", "covariance", "other_covariance"]]
+    return found.assign(shot=shot_group(found["count"], *model.shots))
 
 
 def ratio_table(model: ModelFeatures) -> pd.DataFrame:
@@ -106,15 +111,11 @@ def ratio_table(model: ModelFeatures) -> pd.DataFrame:
     `counts` is N[d′, c] / N[d, c]; `distances` is the distance of the test mean of (d, c) from the training mean of
     (d, c), divided by its distance from the training mean of (d′, c).
     """
-    train, test = model.by_pair("train"), model.by_pair("test")
-    rows = []
-    for (d, c), z in test.items():
-        for e in range(len(model.domains)):
-            if e != d and (d, c) in train and (e, c) in train:
-                near, far = (np.linalg.norm(z.mean(axis=0) - train[f, c].mean(axis=0)) for f in (d, e))
-                ratio = len(train[e, c]) / len(train[d, c])
-                rows.append((model.classes[c], model.domains[d], model.domains[e], ratio, float(near / far)))
-    return pd.DataFrame(rows, columns=["class", "domain", "other", "counts", "distances"])
+    table = distance_table(model)
+    own = table[table["domain"] == table["other"]][["domain", "class", "mean"]]
+    pairs = table[table["domain"] != table["other"]].merge(own, on=["domain", "class"], suffixes=("", "_own"))
+    ratios = {"counts": pairs["other_count"] / pairs["count"], "distances": pairs["mean_own"] / pairs["mean"]}
+    return pairs[["class", "domain", "other"]].assign(**ratios)
 
 
 def bound_table(models: Sequence[ModelFeatures], nus: Sequence[float] = (0.0, 1.0)) -> pd.DataFrame:
@@ -135,8 +136,8 @@ def bound_table(models: Sequence[ModelFeatures], nus: Sequence[float] = (0.0, 1.
 
 
 def feature_charts(models: Sequence[ModelFeatures]) -> list[Chart]:
-    """All graphs side by side; for each model its matrix, discrepancies and ratios."""
-    kinds = {"matrix": _matrix, "discrepancy": _discrepancy, "ratio": _ratio}
+    """All graphs side by side; for each model its discrepancies and ratios."""
+    kinds = {"discrepancy": _discrepancy, "ratio": _ratio}
     own = [draw(f"{kind}-{i}", model) for i, model in enumerate(models) for kind, draw in kinds.items()]
     return [_graphs(models), *own]
 
@@ -152,32 +153,6 @@ def _graphs(models: Sequence[ModelFeatures]) -> Chart:
         drawing = concat(*charts, columns=2).having(resolve={"scale": {"size": "independent"}})
     title = f"Distance between the same class in two domains, relative to different classes: α / γ {', '.join(ratios)}"
     return Chart("graphs", title, drawing, "Scatter plots: the pairs of each model in two dimensions", READING)
-
-
-def matrix_table(model: ModelFeatures) -> pd.DataFrame:
-    """One row per edge; with too many pairs, means per two domains for the same class and for other classes."""
-    frame = model.graph.to_frame(model.domains, model.classes)
-    if len(model.graph.pairs) <= MATRIX:
-        names = [frame[f"{end}_domain"] + " / " + frame[f"{end}_class"] for end in ("from", "to")]
-        return pd.DataFrame({"from": names[0], "to": names[1], "distance": frame["transferability"]})
-    same = (frame["from_class"] == frame["to_class"]).map({True: ", same class", False: ", other class"})
-    ends = {"from": frame["from_domain"], "to": frame["to_domain"] + same, "distance": frame["transferability"]}
-    return pd.DataFrame(ends).groupby(["from", "to"], sort=False)["distance"].mean().reset_index()
-
-
-def _matrix(name: str, model: ModelFeatures) -> Chart:
-    table = matrix_table(model)
-    near, far = model.graph.statistics.alpha, model.graph.statistics.gamma
-    size = int(np.clip(12 * table["from"].nunique(), 160, 640))
-    base = draw(table.assign(distance=table["distance"].round(3)), width=size, height=size)
-    drawing = base.mark("rect").encode(
-        x=names("to", "to pair", labelLimit=110, labelFontSize=8),
-        y=names("from", "from pair", labelLimit=110, labelFontSize=8),
-        color=field("distance:Q", title="distance", scale={"scheme": "viridis", "reverse": True}),
-        tooltip=["from:N", "to:N", tip("distance", ".2f")],
-    )
-    title = f"{model.name}: the same class in two domains is {near:.2f} apart, different classes {far:.2f}"
-    return Chart(name, title, drawing, "Heat map: distance between every two pairs")
 
 
 def _discrepancy(name: str, model: ModelFeatures) -> Chart:

@@ -11,7 +11,7 @@ from crosstail.metrics._comparisons import difference_interval
 from crosstail.metrics._values import Z
 from crosstail.reports.charts import INK, certain, colours, diverging, names, palette, search, shades, tip
 from crosstail.reports.compare.charts import LABELLED, angle, counts_table
-from crosstail.reports.compare.method_runs import MethodRun
+from crosstail.reports.compare.method_runs import MethodRun, by_method
 from crosstail.reports.document.model import Chart
 from crosstail.reports.vega_lite import Channel, Drawing, draw, either, field, layer
 from crosstail.reports.wording import number
@@ -31,14 +31,11 @@ def gain_table(found: Sequence[MethodRun], baseline: str) -> pd.DataFrame:
     The interval treats the answers of both as independent, so it is wider than in a paired test; `sure` is what the
     cell is coloured by.
     """
-    own: dict[str, list[MethodRun]] = {}
-    for run in found:
-        own.setdefault(run.method, []).append(run)
-    metric = find(found[0].metric)
+    own, metric = by_method(found, found[0].data), find(found[0].metric)
     base, tables = own.pop(baseline), []
     for method, runs in own.items():
         gain, low, high = _gain([run.pairs for run in runs], [run.pairs for run in base])
-        values = {"gain": gain, "low": low, "high": high, "sure": certain(low, high, 0)}
+        values = {"gain": gain, "low": low, "high": high, "sure": certain(low, high)}
         columns = {name: (metric.scale * of).round(metric.digits + 1).ravel() for name, of in values.items()}
         tables.append(counts_table(found[0]).assign(method=method, **columns))
     return pd.concat(tables, ignore_index=True)

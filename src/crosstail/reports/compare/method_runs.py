@@ -146,6 +146,15 @@ def class_mean(values: PairValues) -> float | None:
     return float(np.mean(means)) if means else None
 
 
+def by_method(found: Sequence[MethodRun], data: str) -> dict[str, list[MethodRun]]:
+    """The runs on a data set, one for each seed, by method."""
+    own: dict[str, list[MethodRun]] = {}
+    for run in found:
+        if run.data == data:
+            own.setdefault(run.method, []).append(run)
+    return own
+
+
 def method_runs(chosen: pd.DataFrame, metric: str = DEFAULT) -> tuple[list[MethodRun], list[str]]:
     """The runs by data set, method and seed, and sentences on those left out.
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crosstail.metrics import DEFAULT, LEVEL, Metric, PairAccuracy, wilson
+from crosstail.metrics import DEFAULT, Metric, PairAccuracy, wilson
 from crosstail.reports.compare import charts
 from crosstail.reports.compare.feature_charts import ModelFeatures, bound_table, feature_charts
 from crosstail.reports.compare.gain_charts import gain_chart, gain_table
-from crosstail.reports.compare.method_runs import MethodRun
+from crosstail.reports.compare.method_runs import by_method
 from crosstail.reports.compare.paper_table import paper_table
 from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.results import Results
@@ -19,6 +19,7 @@ from crosstail.reports.compare.significance import SEARCHED, THESE, counted, ver
 from crosstail.reports.compare.tables import RANKED, of_metric, transfer_table
 from crosstail.reports.compare.text_tables import (
     domain_table,
+    effects,
     known_table,
     other_tables,
     overall,
@@ -27,7 +28,7 @@ from crosstail.reports.compare.text_tables import (
 )
 from crosstail.reports.document import html
 from crosstail.reports.document.files import FORMATS, save_chart, save_floating, save_table
-from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text, bullets
+from crosstail.reports.document.model import Block, Chart, Document, Heading, Table, Text, bullets
 from crosstail.reports.run.critical import CRITICAL
 from crosstail.reports.wording import interval, listing, number, of_the, several
 from crosstail.sweeps.recommendation import BASELINE
@@ -80,6 +81,7 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
     if len(names) > 1:
         yield Heading("All data sets")
         yield overall(summary)
+        yield from filter(None, [effects(summary)])
         yield from ranks(summary)
     for data, name in names.items():
         yield Heading(data)
@@ -90,7 +92,7 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
         if len(own := results.tests[results.tests["data"] == data]):
             yield Text(verdict(own, results.of))
             yield from _about_tests(results, own)
-        elif results.methods and len({run.method for run in results.methods if run.data == data}) > 1:
+        elif len(by_method(results.methods, data)) > 1:
             yield Text("Without validation samples, nothing says what to test methods against. Name a --baseline.")
         if known := known_table(summary, data, f"known-{name}"):
             yield known
@@ -109,26 +111,19 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
 
 def _critical(results: Results, data: str) -> Iterator[Block]:
     """The recall of classes that must not be missed by each method at each site: the mean over its seeds."""
-    own: dict[str, list[MethodRun]] = {}
-    for run in results.methods:
-        if run.data == data:
-            own.setdefault(run.method, []).append(run)
-    runs = [one for found in own.values() for run in found for one in run.runs]
-    rows = []
+    methods = by_method(results.methods, data)
+    runs, rows = [one for own in methods.values() for run in own for one in run.runs], []
     for name in dict.fromkeys(name for one in runs for name in one.critical):
-        for method, found in own.items():
-            accuracies = [PairAccuracy.pooled([one.accuracy() for one in run.runs]) for run in found]
-            right, tests = np.mean([of.independent for of in accuracies], axis=0)
+        for method, own in methods.items():
+            accuracies = [PairAccuracy.pooled([one.accuracy() for one in run.runs]) for run in own]
+            right, tests = np.mean([of.independent for of in accuracies], axis=0)[:, :, runs[0].classes.index(name)]
             low, high = wilson(right, tests)
-            for d, domain in enumerate(runs[0].domains):
-                pair = d, runs[0].classes.index(name)
-                if tests[pair]:
-                    recall = 100 * right[pair] / tests[pair]
-                    rows.append([method, name, domain, number(recall), interval(100 * low[pair], 100 * high[pair])])
+            for d in np.flatnonzero(tests):
+                recall, ends = number(100 * right[d] / tests[d]), interval(100 * low[d], 100 * high[d])
+                rows.append([method, name, runs[0].domains[d], recall, ends])
     if rows:
         yield Heading(CRITICAL)
-        header = ["method", "class", "site", "recall, %", "95 % interval"]
-        yield Table(title=data, header=header, rows=rows)
+        yield Table(title=data, header=["method", "class", "site", "recall, %", "95 % interval"], rows=rows)
 
 
 def _about(metric: Metric) -> str:
@@ -156,7 +151,7 @@ def _answer(results: Results, data: str) -> Iterator[Block]:
     value = f"{number(best['mean'], metric.digits)}{metric.unit}"
     name = "baseline" if results.baseline == reference else "best on validation" if len(own) else "best on test"
     text = f"{reference}, the {name}, has a {best['metric']}{of_the(metric)} on {data} of {value} ({ends})."
-    cards = [Card(name, str(reference), f"{value}, {ends}", "good")]
+
     tested = own[own["adjusted"].notna()]
     if len(tested):
         better, worse = counted(tested, metric)
@@ -166,14 +161,7 @@ def _answer(results: Results, data: str) -> Iterator[Block]:
             text += f" Of {other}, {worse} {'is' if worse == 1 else 'are'} significantly worse{ahead}."
         else:
             text += f" There is no significant difference to {other}."
-        same = int(tested["same"].sum())
-        tied = len(tested) - better - worse - same
-        cards.append(Card("tied with it", str(tied), "too few test samples or seeds to tell"))
-        if same:
-            cards.append(Card("the same as it", str(same), "right on the same test samples, with every seed"))
-        cards.append(Card("worse", str(worse), f"p < {LEVEL}, corrected for the number of methods"))
     yield Text(text, lead=True)
-    yield Cards(cards)
 
 
 def _charts(results: Results, data: str) -> Iterator[Block]:

@@ -9,13 +9,11 @@ import pandas as pd
 
 from crosstail.data import data_name
 from crosstail.metrics import find
-from crosstail.reports.charts import INK, PALETTE, colours, names, tip
+from crosstail.reports.charts import INK, PALETTE, names, tip
 from crosstail.reports.compare.significance import AGAIN, SEARCHED, THESE
 from crosstail.reports.document import html
 from crosstail.reports.document.model import (
     Block,
-    Card,
-    Cards,
     Chart,
     Code,
     Document,
@@ -26,25 +24,10 @@ from crosstail.reports.document.model import (
     Text,
     bullets,
 )
-from crosstail.reports.vega_lite import Drawing, draw, field, layer
+from crosstail.reports.vega_lite import Drawing, draw, either, field, layer
 from crosstail.reports.wording import TRACKS, interval, number, selected_on, several
 from crosstail.sweeps.race_result import RaceResult, Standing
-from crosstail.sweeps.recommendation import winner
 
-# Colour-blind readers can tell these colours apart; small families share two of them.
-MARKS = {
-    "vanilla": (PALETTE[5], "circle"),
-    "imbalance": (PALETTE[0], "circle"),
-    "invariance": (PALETTE[1], "circle"),
-    "ours": (PALETTE[2], "circle"),
-    "augmentation": (PALETTE[3], "square"),
-    "meta-learning": (PALETTE[3], "triangle-up"),
-    "multi-task": (PALETTE[3], "diamond"),
-    "robust optimisation": (PALETTE[4], "square"),
-    "transfer": (PALETTE[4], "triangle-up"),
-    "regularisation": (PALETTE[4], "circle"),
-    "own": (PALETTE[4], "diamond"),
-}
 NAMES = TRACKS[1], "known"  # of the column with the domain known, and where there is little room
 TIED = (
     "Worse: behind the first on the test set at p < 0.05, corrected for the number of methods. Tied: there are too few "
@@ -60,12 +43,8 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
     """One row per method in the order of the leaderboard: accuracies in %, the lead of the first in points."""
     rows = []
     for place, row in enumerate(board, 1):
-        facts = {"place": place, "method": row.method, "family": row.family if row.family in MARKS else "own"}
-        facts |= {
-            "level": row.level,
-            "seconds": row.seconds,
-            "validation": find(row.selected_on).scale * row.validation,
-        }
+        facts = {"place": place, "method": row.method, "family": row.family, "level": row.level}
+        facts |= {"seconds": row.seconds, "validation": find(row.selected_on).scale * row.validation}
         shares = {name: getattr(row, name) for name in ("test", "low", "high", "worst_domain")}
         shares["known"] = row.test if row.known is None else row.known
         shares["deviation"] = float("nan") if row.deviation is None else row.deviation
@@ -145,7 +124,7 @@ def behind_table(table: pd.DataFrame) -> pd.DataFrame:
     shown = worse[["method", "family", "lead", "lead_low", "lead_high"]].assign(first=worse["lead"], last=worse["lead"])
     if len(tied) == 1:
         return shown.reset_index(drop=True)
-    row: dict[str, Any] = {"method": f"first and {len(tied) - 1} tied", "family": "tied"}
+    row: dict[str, Any] = {"method": f"first and {len(tied) - 1} tied", "family": ""}
     row |= {"lead": 0.0, "lead_low": tied["lead_low"].min(), "lead_high": tied["lead_high"].max()}
     row |= {"first": tied["lead"].min(), "last": tied["lead"].max()}
     return pd.concat([pd.DataFrame([row]), shown], ignore_index=True)
@@ -154,23 +133,21 @@ def behind_table(table: pd.DataFrame) -> pd.DataFrame:
 def behind_chart(table: pd.DataFrame) -> Drawing:
     """Points behind the first on the same test samples, with 95 % intervals; tied methods share one bar."""
     shown = behind_table(table)
-    marked = {"tied": (INK, "circle")} | MARKS
-    families = {name: mark for name, mark in marked.items() if name in set(shown["family"])}
+
     tips = {"lead": "points behind the first", "lead_low": "95 % interval from", "lead_high": "to"}
     base = draw(shown).encode(
         y=names("method", labelLimit=160, labelOverlap=False),
-        color=colours("family", {name: colour for name, (colour, _) in families.items()}, orient="bottom", columns=2),
+        color=either("datum.family", PALETTE[0], INK),
         tooltip=["method:N", "family:N", *(tip(name, ".1f", words) for name, words in tips.items())],
     )
     x = field("lead_low:Q", title=f"points behind {table['method'][0]} on the test set", scale={"nice": False})
-    shapes = {"domain": list(families), "range": [shape for _, shape in families.values()]}
-    marks = base.where("datum.family != 'tied'").mark("point", size=70, filled=True, opacity=1)
+    marks = base.where("datum.family").mark("point", size=70, filled=True, opacity=1)
     equal = draw(pd.DataFrame({"equal": [0]})).mark("rule", strokeDash=[4, 4], color=INK)
     return layer(
         equal.encode(x="equal:Q"),
         base.mark("rule", strokeWidth=2).encode(x=x, x2="lead_high"),
-        base.where("datum.family == 'tied'").mark("bar", height=10).encode(x="first:Q", x2="last"),
-        marks.encode(x="lead:Q", shape=field("family:N", title=None, scale=shapes, legend=None)),
+        base.where("!datum.family").mark("bar", height=10).encode(x="first:Q", x2="last"),
+        marks.encode(x="lead:Q"),
         width="container",
         height={"step": 26},
     )
@@ -189,7 +166,6 @@ def _blocks(race: RaceResult, out: Path) -> Iterator[Block]:
     yield Text(race.recommendation, lead=True)
     yield Text(expectation(race))
     if len(board) > 1:
-        yield Cards(list(_cards(race)))
         yield Heading(headline(board))
         yield group_items(board)
         yield Text(TIED, dim=True)
@@ -238,19 +214,6 @@ def expectation(race: RaceResult) -> str:
 def stopped_early(race: RaceResult) -> str:
     """One line on the methods that were stopped."""
     return f"{several(len(race.stopped), 'method')} stopped early, on validation"
-
-
-def _cards(race: RaceResult) -> Iterator[Card]:
-    first, use = race.leaderboard[0], winner(race.leaderboard)
-    found = {name: len(own) for name, own in groups(race.leaderboard)}
-    yield Card(
-        "use", use.method, f"{number(100 * use.test)} % on test, {interval(100 * use.low, 100 * use.high)}", "good"
-    )
-    yield Card("first on validation", first.method, find(first.selected_on).shown(first.validation))
-    yield Card("tied with the first", str(found.get("tied", 0)), "within the noise of the test samples")
-    if "the same" in found:
-        yield Card("the same as the first", str(found["the same"]), "right on the same test samples")
-    yield Card("worse", str(found.get("worse", 0)), "p < 0.05, corrected for the number of methods")
 
 
 def _method(race: RaceResult) -> Iterator[Text]:

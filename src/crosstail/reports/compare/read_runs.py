@@ -16,6 +16,7 @@ from crosstail.data import data_name
 from crosstail.metrics import PairAccuracy, find
 from crosstail.storage import read_json
 from crosstail.sweeps.index import Accuracies, Summary
+from crosstail.sweeps.race_result import RaceResult
 from crosstail.sweeps.select import choices
 from crosstail.sweeps.store import Store
 from crosstail.training.data_facts import DataFacts
@@ -77,27 +78,13 @@ class ReportRow:
         return self.trials is not None and self.spec.unseen_domains
 
 
-class Finalist(msgspec.Struct, frozen=True):
-    """The runs of a line of a race's leaderboard, by seed."""
-
-    runs: dict[int, list[str]]
-
-
-class Race(msgspec.Struct, frozen=True):
-    """What a race recommends, by validation, on its data."""
-
-    dataset: str
-    recommendation: str
-    leaderboard: list[Finalist]
-
-
 @dataclass(frozen=True)
 class Runs:
     """`table` has the columns data, method, algorithm, hparams, seed, part, chosen, trials and run."""
 
     table: pd.DataFrame
     skipped: tuple[SkippedFolder, ...]
-    races: tuple[Race, ...] = ()
+    races: tuple[RaceResult, ...] = ()
 
     @property
     def chosen(self) -> pd.DataFrame:
@@ -119,7 +106,7 @@ def read_runs(places: Sequence[Path]) -> Runs:
         reasons = "".join(f"; {path}: {why}" for path, why in skipped[:1])
         raise ValueError(f"{', '.join(map(str, places))}: no finished run found{reasons}")
     answers = sorted({run.folder.parent.parent / "race.json" for run in found if run.folder.parent.name == "runs"})
-    races = (read_json(file, Race) for file in answers if file.exists())
+    races = (read_json(file, RaceResult) for file in answers if file.exists())
     return Runs(table, (*skipped, *repeated), tuple(race for race in races if race.recommendation))
 
 
@@ -194,7 +181,7 @@ def _of_sweep(folder: Path) -> Iterator[ReportRow | SkippedFolder]:
             if key not in runs and key not in store.unfinished():
                 yield SkippedFolder(folder / "runs" / key, "not started")
     if (file := folder / "race.json").exists():
-        board = read_json(file, Race).leaderboard
+        board = read_json(file, RaceResult).leaderboard
         trials = {key: trials[key] for row in board for own in row.runs.values() for key in own if key in trials}
     for key, run in runs.items():
         yield replace(run, chosen=key in trials, trials=trials.get(key))

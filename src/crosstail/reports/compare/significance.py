@@ -8,7 +8,7 @@ import pandas as pd
 
 from crosstail import discovery
 from crosstail.metrics import LEVEL, Metric, compare_methods, find, score
-from crosstail.reports.compare.method_runs import MethodRun
+from crosstail.reports.compare.method_runs import MethodRun, by_method
 from crosstail.reports.wording import several
 from crosstail.sweeps.cost import cost
 
@@ -35,10 +35,7 @@ def significance_table(found: Sequence[MethodRun], reference: str | None = None)
     metric = find(found[0].metric)
     rows: list[list[Any]] = []
     for data in dict.fromkeys(one.data for one in found):
-        methods: dict[str, list[MethodRun]] = {}
-        for one in found:
-            if one.data == data:
-                methods.setdefault(one.method, []).append(one)
+        methods = by_method(found, data)
         means = {method: float(np.mean([one.ranked_by or 0.0 for one in own])) for method, own in methods.items()}
         against = reference if reference in methods else best_on_validation(methods)
         if against is None or len(methods) < 2:

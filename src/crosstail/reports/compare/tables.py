@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from crosstail.metrics import DEFAULT, SHOTS, Metric, find
-from crosstail.reports.compare.method_runs import TAIL, MethodRun, averages
+from crosstail.reports.compare.method_runs import TAIL, MethodRun, averages, by_method
 from crosstail.reports.wording import TRACKS
 from crosstail.sweeps.select import standard_error
 from crosstail.training.spec import split_method
@@ -55,49 +55,36 @@ def summary_table(found: Sequence[MethodRun], spread: Spread | None = None) -> p
     table = groups.agg(mean="mean", std="std", n="count", error=standard_error).reset_index()
     table["spread"] = table["data"].map({one.data: spread or one.spread for one in found})
     table["error"] = table["error"].where((table["spread"] == "se") & (table["n"] > 1), table["std"])
-    intervals = _intervals(found)
-    keys = zip(table["kind"], table["data"], table["method"], table["metric"], strict=True)
-    ends = [intervals.get(key, (np.nan, np.nan)) for key in keys]
-    table[["low", "high"]] = np.array(ends, float).reshape(-1, 2)
+
+    table = table.merge(_of_samples(found), how="left", on=["data", "method", "kind", "metric"])
     by_metric = table.groupby(["data", "kind", "metric"])["mean"]
     sign = find(metric).sign
     best = by_metric.transform("max") if sign > 0 else by_metric.transform("min")
     table["best"] = sign * (table["mean"] - best) >= -1e-9
     table["best"] &= by_metric.transform("nunique") > 1
-    table = table.merge(_worst_pair_tests(found), how="left")
+
     boda = {one.method for one in found if BODA & set(one.runs[0].spec.algorithm.split("+"))}
     table["boda"] = table["method"].isin(boda)
     return table.assign(of=metric)
 
 
-def _worst_pair_tests(found: Sequence[MethodRun]) -> pd.DataFrame:
-    keys = ["kind", "metric", "data", "method"]
-    rows = [
-        (_kind(one), "worst pair", one.data, one.method, one.pairs.worst_pair_tests, one.pairs.barely_tested)
-        for one in found
-    ]
-    table = pd.DataFrame(rows, columns=[*keys, "tests", "barely_tested"])
-    return table.groupby(keys, as_index=False).agg({"tests": "min", "barely_tested": "max"})
-
-
-def _kind(one: MethodRun) -> str:
-    return "known" if one.known else "metric"
-
-
-def _intervals(found: Sequence[MethodRun]) -> dict[tuple[str, ...], tuple[float, float]]:
-    """The 95 % interval by kind, data set, method and average, of the mean over the seeds; in % of a share."""
-    parts: dict[tuple[str, ...], list[MethodRun]] = {}
-    for one in found:
-        parts.setdefault((_kind(one), one.data, one.method), []).append(one)
-    intervals: dict[tuple[str, ...], tuple[float, float]] = {}
-    for key, own in parts.items():
-        values, factor = [one.pairs for one in own], find(own[0].metric).scale
-        for name, weighting in averages(own[0]).items():
-            if ends := type(values[0]).mean_interval(values, weighting):
-                intervals[*key, name] = factor * ends[0], factor * ends[1]
-                if own[0].known and weighting == "pair_average":
-                    intervals["metric", *key[1:], KNOWN] = intervals[*key, name]
-    return intervals
+def _of_samples(found: Sequence[MethodRun]) -> pd.DataFrame:
+    """The 95 % intervals of the averages over the seeds, in % of a share, and the tests of the worst pair."""
+    rows: list[dict[str, Any]] = []
+    for data in dict.fromkeys(one.data for one in found):
+        for known in (False, True):
+            for method, own in by_method([one for one in found if one.known == known], data).items():
+                values, factor = [one.pairs for one in own], find(own[0].metric).scale
+                key = {"data": data, "method": method, "kind": "known" if known else "metric"}
+                for name, weighting in averages(own[0]).items():
+                    low, high = type(values[0]).mean_interval(values, weighting) or (np.nan, np.nan)
+                    ends = {"low": factor * low, "high": factor * high}
+                    rows.append({**key, "metric": name, **ends})
+                    if known and weighting == "pair_average":
+                        rows.append({**key, "kind": "metric", "metric": KNOWN, **ends})
+                tests, few = zip(*((of.worst_pair_tests, of.barely_tested) for of in values), strict=True)
+                rows.append({**key, "metric": "worst pair", "tests": min(tests), "barely_tested": max(few)})
+    return pd.DataFrame(rows)
 
 
 def metric_of(summary: pd.DataFrame) -> Metric:
@@ -127,9 +114,7 @@ def overall_table(summary: pd.DataFrame) -> pd.DataFrame:
 
 def second_stage_table(summary: pd.DataFrame) -> pd.DataFrame:
     """One row per data set and method that was run with and without its second stage: `RANKED` of both."""
-    table = _variants(summary, lambda name: split_method(name)[0])[["data", "variant", "of_base", "of_variant"]]
-    table.columns = pd.Index(["data", "method", "without", "with"])
-    return table.assign(gain=metric_of(summary).sign * (table["with"] - table["without"]))
+    return _variants(summary, lambda name: split_method(name)[0], ["without", "with"], "with")
 
 
 def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
@@ -139,21 +124,24 @@ def alignment_table(summary: pd.DataFrame) -> pd.DataFrame:
         algorithm, colon, stage = name.partition(":")
         return "+".join("boda" if part == "da" else part for part in algorithm.split("+")) + colon + stage
 
-    table = _variants(summary, balanced)[["data", "base", "of_base", "of_variant"]]
-    table.columns = pd.Index(["data", "method", "BoDA", "DA"])
-    return table.assign(gain=metric_of(summary).sign * (table["BoDA"] - table["DA"]))
+    return _variants(summary, balanced, ["BoDA", "DA"], "BoDA")
 
 
-def _variants(summary: pd.DataFrame, base_of: Callable[[str], str]) -> pd.DataFrame:
-    """Names and accuracies of each method that has a base method on the same data; what follows a comma is the same."""
+def _variants(summary: pd.DataFrame, base_of: Callable[[str], str], names: Sequence[str], gains: str) -> pd.DataFrame:
+    """Values of each method and of its base method on the same data, and by how much one `gains` over the other.
+
+    What follows a comma in a name is the same in both.
+    """
     rows = of_metric(summary, RANKED)
     means = dict(zip(zip(rows["data"], rows["method"], strict=True), rows["mean"], strict=True))
     found = []
     for (data, method), mean in means.items():
         name, comma, rest = method.partition(",")
-        if (base := base_of(name) + comma + rest) != method and (data, base) in means:
-            found.append((data, base, method, means[data, base], mean))
-    return pd.DataFrame(found, columns=["data", "base", "variant", "of_base", "of_variant"])
+        base = base_of(name) + comma + rest
+        if base != method and (data, base) in means:
+            gain = metric_of(summary).sign * (mean - means[data, base]) * (1 if gains == names[1] else -1)
+            found.append((data, method if gains == names[1] else base, means[data, base], mean, gain))
+    return pd.DataFrame(found, columns=["data", "method", *names, "gain"])
 
 
 def nu_table(found: Iterable[MethodRun]) -> pd.DataFrame:

@@ -2,19 +2,21 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 import numpy as np
 import pandas as pd
 
-from crosstail.metrics import FEW_TESTS, LEVEL, find
+from crosstail.metrics import FEW_TESTS, LEVEL, find, mean_interval
 from crosstail.reports.compare import tables
 from crosstail.reports.compare.results import Results
 from crosstail.reports.compare.significance import how
 from crosstail.reports.compare.tables import METRICS, RANKED, metric_of, of_metric
-from crosstail.reports.document.model import Table
-from crosstail.reports.wording import TRACKS, has, number, of_the, probability, selected_on, several
+from crosstail.reports.document.model import Columns, Table, records_table
+from crosstail.reports.wording import TRACKS, has, interval, number, of_the, probability, selected_on, several, shown
+from crosstail.sweeps.recommendation import BASELINE
 
 
 def result_table(summary: pd.DataFrame, data: str, name: str) -> Table:
@@ -98,12 +100,37 @@ def overall(summary: pd.DataFrame) -> Table:
         title=title,
         header=list(flat.columns),
         rows=[
-            ["• " * (row[0] in boda) + row[0], *(number(value, metric.digits) for value in row[1:])]
-            for row in flat.to_numpy()
+            ["• " * (name in boda) + name, *(number(v, metric.digits) for v in row)] for name, *row in flat.to_numpy()
         ],
         numbers=flat,
         emphasised=best,
         note="Mean over the domains of each data set; the last column is for methods that were run on all of them.",
+    )
+
+
+def effects(summary: pd.DataFrame) -> Table | None:
+    """The gain of each method that was run on all data sets, with a data set as the unit; None of a single one."""
+    metric, rows = metric_of(summary), of_metric(summary, RANKED)
+    order = list(dict.fromkeys(rows["data"]))
+    values = metric.sign * rows.pivot(index="method", columns="data", values="mean")[order].dropna()
+    if len(order) < 2 or len(values) < 2:
+        return None
+    base = BASELINE if BASELINE in values.index else values.mean(axis=1).idxmax()
+    gains = values - values.loc[str(base)]
+    ends = np.array([mean_interval(row) if row.any() else (np.nan,) * 2 for row in gains.to_numpy()])
+    table = gains.assign(mean=gains.mean(axis=1), low=ends[:, 0], high=ends[:, 1])
+    table = table.sort_values("mean", ascending=False, kind="stable").reset_index()
+    digits = metric.digits
+    columns: Columns = {"method": itemgetter("method"), "mean": shown("mean", digits, "+")}
+    columns |= {"95 % interval": lambda row: interval(row["low"], row["high"], "+z", digits)}
+    columns |= {data: shown(data, digits, "+") for data in order}
+    return records_table(
+        table.to_dict("records"),
+        columns,
+        name="effects",
+        title=f"Gain over {base} on each of {several(len(order), 'data set')}",
+        numbers=table,
+        note="The interval is Student's of the mean over data sets like these.",
     )
 
 
@@ -131,17 +158,19 @@ def other_tables(results: Results) -> list[Table]:
         title = f"Differences between methods: {sure} of {len(tests)} significant"
         formats: dict[str, Callable[[Any], str]] = dict.fromkeys(("p", "adjusted"), probability)
         formats["difference"] = lambda v: number(v, decimals, "+")
-        shown = plain_table("significance", title, tests, decimals, **formats)
-        header = [{"adjusted": "corrected p", "low": "from", "high": "to"}.get(name, name) for name in shown.header]
+        differences = plain_table("significance", title, tests, decimals, **formats)
+        header = [
+            {"adjusted": "corrected p", "low": "from", "high": "to"}.get(name, name) for name in differences.header
+        ]
         in_points = "Points, with" if metric.share else "With"
-        found.append(replace(shown, header=header, note=f"{in_points} 95 % intervals: {how(tests)}."))
+        found.append(replace(differences, header=header, note=f"{in_points} 95 % intervals: {how(tests)}."))
     criteria = dict.fromkeys(run.spec.selected_on for run in chosen["run"])
     on = " or ".join(selected_on(one) for one in criteria)
     title = f"Hyperparameters of the reported runs, and the {on} on validation that they were chosen by"
     finest = max(find(one).digits for one in criteria)
     formats = {"hparams": _hparams, "trials": lambda v: number(v, 0), "validation": lambda v: number(v, finest)}
-    shown = plain_table("hyperparameters", title, tables.hparams_table(chosen), 1, **formats)
-    found.append(replace(shown, header=[*shown.header[:-1], "hyperparameters"], words_last=True))
+    hparams = plain_table("hyperparameters", title, tables.hparams_table(chosen), 1, **formats)
+    found.append(replace(hparams, header=[*hparams.header[:-1], "hyperparameters"], words_last=True))
     return found
 
 

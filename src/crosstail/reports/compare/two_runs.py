@@ -155,14 +155,9 @@ def _as_they_come(first: MethodRun, second: MethodRun) -> Compared | None:
     return Compared("samples as they come", a.pairs.pair_average or 0.0, b.pairs.pair_average or 0.0, test)
 
 
-def truth_of(answers: Answers) -> dict[str, Any]:
-    """The arguments of a paired test that do not depend on the models."""
-    sizes = {"num_domains": len(answers.domains), "num_classes": len(answers.classes)}
-    return {"y": answers.y, "domain": answers.domain, "group": answers.group, **sizes}
-
-
 def _pairs(run: MethodRun, one: Answers, other: Answers) -> pd.DataFrame:
-    differences = pair_differences(one.correct, other.correct, **truth_of(one))
+    samples, (domains, classes) = (one.correct, other.correct, one.y, one.domain), run.counts.shape
+    differences = pair_differences(*samples, num_domains=domains, num_classes=classes, group=one.group)
     table = label_table(run.counts, one.domains, one.classes)
     table["tested"] = run.pairs.totals.ravel()
     table["first"], table["second"] = (100 * answers.value().matrix.ravel() for answers in (one, other))

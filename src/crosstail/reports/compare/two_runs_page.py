@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
 
 import pandas as pd
 
@@ -11,7 +10,7 @@ from crosstail.reports.charts import certain
 from crosstail.reports.compare.charts import LABELLED
 from crosstail.reports.compare.gain_charts import COLOURED, gain_heat_map
 from crosstail.reports.compare.two_runs import Compared, Comparison
-from crosstail.reports.document.model import Block, Card, Cards, Chart, Document, Heading, Table, Text
+from crosstail.reports.document.model import Block, Chart, Document, Heading, Table, Text
 from crosstail.reports.run.critical import CRITICAL
 from crosstail.reports.vega_lite import draw
 from crosstail.reports.wording import interval, number, probability, several
@@ -48,7 +47,7 @@ def _blocks(found: Comparison) -> Iterator[Block]:
     overall, by_pair = _verdict(found)
     yield from _critical(found)
     yield Text(overall, lead=True)
-    yield Cards(list(_cards(found)))
+
     yield Heading("Overall")
     yield _metrics_table(found)
     yield Heading("Pair by pair")
@@ -90,18 +89,6 @@ def _differing(found: Comparison) -> pd.DataFrame:
     return found.pairs[found.pairs["difference"].abs().round(1) > 0]
 
 
-def _cards(found: Comparison) -> Iterator[Card]:
-    main, sure = found.metrics[0], found.sure
-    test = main.test
-    tone: Literal["", "good", "bad"] = "" if not test or not test.sure else "good" if test.estimate > 0 else "bad"
-    certain = f", {_ends(main)}; {_p(test.p_value)}" if test else ""
-    values = zip(found.names, (main.first, main.second), strict=True)
-    yield from (Card(name, f"{number(100 * value)} %", main.name) for name, value in values)
-    yield Card("difference", f"{100 * main.difference:+.1f}", f"points{certain}", tone)
-    counts = [int((sign * sure["difference"] > 0).sum()) for sign in (1, -1)]
-    yield Card("pairs that differ", f"{len(sure)} of {len(found.pairs)}", f"{counts[0]} better, {counts[1]} worse")
-
-
 def _p(value: float) -> str:
     return f"p {probability(value)}" if value < 0.001 else f"p = {probability(value)}"
 
@@ -111,12 +98,11 @@ def _ends(metric: Compared) -> str:
 
 
 def _metrics_table(found: Comparison, *, narrow: bool = False) -> Table:
+    header = ["accuracy, %", *(("A", "B") if narrow else found.names), "difference", "95 % interval"]
     rows = [
         [m.name, number(100 * m.first), number(100 * m.second), f"{100 * m.difference:+z.1f}", _ends(m)]
         for m in found.metrics
     ]
-    names = ("A", "B") if narrow else found.names
-    header = ["accuracy, %", *names, "difference", "95 % interval"]
     return Table(header=header, rows=rows, emphasised={(0, j) for j in range(len(header))})
 
 
@@ -154,7 +140,7 @@ def _pairs_table(found: Comparison, most: int, *, narrow: bool = False, every: b
 def _chart(found: Comparison) -> Chart:
     first, second = found.names
     table = found.pairs.rename(columns={"difference": "gain"})
-    table["sure"] = certain(table["low"], table["high"], 0)
+    table["sure"] = certain(table["low"], table["high"])
     drawing = gain_heat_map(draw(table.round(3)), table, max(float(table["gain"].abs().max()), 1.0), find(DEFAULT))
     title = f"Accuracy of {first} minus accuracy of {second}"
     return Chart("pairs", title, drawing, f"Heat map: {title}, per domain and class", COLOURED)

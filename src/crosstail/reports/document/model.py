@@ -154,6 +154,9 @@ class Gallery:
     side: int = 160
 
 
+Columns = dict[str, Callable[[Any], str]]
+"""What a table shows of each record, by header."""
+
 Block = Heading | Text | Code | Items | Cards | Table | Chart | Gallery
 
 
@@ -175,9 +178,7 @@ class Document:
     blocks: Sequence[Block]
 
 
-def records_table(
-    records: Iterable[Any], columns: Mapping[str, Callable[[Any], str]], strong: Set[int] = frozenset(), **parts: Any
-) -> Table:
+def records_table(records: Iterable[Any], columns: Columns, strong: Set[int] = frozenset(), **parts: Any) -> Table:
     """A row for each record, and a column for each header with what it shows of one; `strong` rows are emphasised."""
     rows = [[cell(record) for cell in columns.values()] for record in records]
     emphasised = {(i, j) for i in strong for j in range(len(columns))}

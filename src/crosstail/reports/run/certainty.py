@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,9 +12,8 @@ from crosstail.metrics._calibration import Calibration, balanced_weights
 from crosstail.metrics._reliability import calibration_error, reliability
 from crosstail.prediction.sets import COVERAGE
 from crosstail.reports.charts import INK, colours, palette, tip
-from crosstail.reports.document.model import Block, Chart, Heading, Table, Text, bullets
-from crosstail.reports.run.certainty_data import FILE, Certainty, rows_by
-from crosstail.reports.run.set_coverage import SETS, pair_sets, set_rows, summary
+from crosstail.reports.document.model import Block, Chart, Heading, Table, Text
+from crosstail.reports.run.certainty_data import FILE, SETS, Certainty, pair_sets, rows_by, set_rows, summary
 from crosstail.reports.run.suspects import suspects
 from crosstail.reports.vega_lite import draw, field, layer
 from crosstail.reports.wording import interval, number
@@ -39,12 +37,12 @@ def certainty(run: Run, about: Certainty | None) -> Iterator[Block]:
     yield from suspects(run)
 
 
-def all_figures(result: RunResult, about: Certainty | None) -> Iterator[Block]:
+def all_figures(about: Certainty | None) -> Iterator[Block]:
     """Every metric of the probabilities, by domain and by class, for an appendix."""
     if about is None:
         return
     yield Heading("Metrics of the probabilities", 3)
-    rows, header = _reliability(result, about), ["domain", *RELIABILITY]
+    rows, header = reliability_rows(about.samples, about.given, about.metrics), ["domain", *RELIABILITY]
     last = {(len(rows) - 1, j) for j in range(len(header))}
     yield Table(header=header, rows=rows, note=RELIABILITY_NOTE, emphasised=last)
     yield from _classes(about.metrics)
@@ -95,21 +93,23 @@ class Confidence:
 
 
 RELIABILITY = ["tested", "temperature", "calibration error, points", "95 % interval", *TITLES.values()]
+EVERY = "all, domain unknown"
 RELIABILITY_NOTE = "Temperatures apply where the domain is known; the rest is measured with it unknown."
 
 
 def reliability_rows(test: Answers, given: Calibration, table: pd.DataFrame) -> list[list[str]]:
-    """A row for each domain with test samples: its name and what `RELIABILITY` names, from `calibrated_metrics`."""
+    """A row for each domain with test samples, and for all: its name and what `RELIABILITY` names.
+
+    `table` is from `calibrated_metrics`.
+    """
     confidence, rows = Confidence.of(test, given), []
-    for row in rows_by(table, "domain").to_dict("records"):
-        own = test.domain == test.domains.index(row["domain"])
-        rows.append(_reliability_row(row, given.sites.get(row["domain"], given.sharpness), confidence.error(own)))
+    parts = {name: test.domain == d for d, name in enumerate(test.domains)} | {EVERY: np.ones(len(test), bool)}
+    for row in pd.concat([rows_by(table, "domain"), rows_by(table).assign(domain=EVERY)]).to_dict("records"):
+        error, low, high = confidence.error(parts[row["domain"]])
+        temperature = 1 / given.sites.get(row["domain"], given.sharpness)
+        about = [row["domain"], f"{row['samples']:,}", number(temperature, 2), number(error), interval(low, high)]
+        rows.append([*about, *(number(row[name], 3) for name in TITLES)])
     return rows
-
-
-def _reliability_row(row: dict[Any, Any], sharpness: float, error: tuple[float, float, float]) -> list[str]:
-    about = [row["domain"], f"{row['samples']:,}", number(1 / sharpness, 2), number(error[0]), interval(*error[1:])]
-    return [*about, *(number(row[name], 3) for name in TITLES)]
 
 
 def _calibrated(result: RunResult, about: Certainty) -> Iterator[Block]:
@@ -132,7 +132,8 @@ def _calibrated(result: RunResult, about: Certainty) -> Iterator[Block]:
             "This is more than in each domain: its samples are fewer, so they are compared in fewer groups of similar "
             "confidence, where too much and too little of it cancel out."
         )
-    rows = [[name, tested, *error] for name, tested, _, *error in (row[:5] for row in _reliability(result, about))]
+    every = reliability_rows(test, given, about.metrics)
+    rows = [[name, tested, *error] for name, tested, _, *error in (row[:5] for row in every)]
     header = ["domain", "tested", "difference, points", "95 % interval"]
     yield Table(header=header, rows=rows, emphasised={(len(rows) - 1, j) for j in range(len(header))})
     yield from reliability_chart(confidence.curves(result.domains))
@@ -149,14 +150,6 @@ def _source(given: Calibration, helped: bool) -> str:
         )
     despite = "" if helped else ", though not this difference on the test samples"
     return f"Temperatures come from {fitted}: from parts of them, they lower the log loss of the other parts{despite}."
-
-
-def _reliability(result: RunResult, about: Certainty) -> list[list[str]]:
-    """A row for each domain and one for all samples, of what `RELIABILITY` names."""
-    given, test, table = about.given, about.samples, about.metrics
-    together = rows_by(table).to_dict("records")[0] | {"domain": "all, domain unknown"}
-    last = _reliability_row(together, given.sharpness, Confidence.of(test, given).error())
-    return [*reliability_rows(test, given, table), last]
 
 
 def reliability_chart(curves: pd.DataFrame) -> Iterator[Chart]:
@@ -219,20 +212,9 @@ def _sets(result: RunResult, table: pd.DataFrame) -> Iterator[Block]:
 
 
 def certainty_card(run: Run, about: Certainty | None) -> list[Block]:
-    """Reliability and prediction sets of each domain, for a model card."""
-    domains = run.result.domains
+    """Reliability and prediction sets, for a model card."""
     if about is None or about.sets is None:
         return []
-    test, given = about.samples, about.given
-    sets = {name: row for name, *row in set_rows(about.sets, domains)}
-    rows = [[*row[:2], *row[3:5], *sets[row[0]][1:]] for row in reliability_rows(test, given, about.metrics)]
-    header = ["domain", *RELIABILITY[:1], *RELIABILITY[2:4], *SETS[1:]]
-    error, low, high = Confidence.of(test, given).error()
-    notes = [
-        f"Confidence and accuracy differ by {number(error)} points on average over pairs (95 % interval "
-        f"{interval(low, high)}), after calibration on {given.samples:,} samples.",
-        f"Prediction sets are made with `--coverage {COVERAGE}` and thresholds for every pair. A person should look "
-        "unless the set contains exactly one class.",
-        "Probabilities are for equally frequent pairs; `crosstail predict --prior` corrects them to a prevalence.",
-    ]
-    return [bullets(notes), Table(header=header, rows=rows)]
+    prior = "Probabilities are for equally frequent pairs; `crosstail predict --prior` corrects them to a prevalence."
+    blocks = [Text(prior), *_calibrated(run.result, about), *_sets(run.result, about.sets)]
+    return [block for block in blocks if not isinstance(block, Chart)]

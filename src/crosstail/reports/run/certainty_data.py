@@ -1,19 +1,27 @@
 """How sure a model is: prediction sets of test samples, and all metrics of every group."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from crosstail.data.splits.groups import fold_of
 from crosstail.metrics import Answers, group_metrics
 from crosstail.metrics._calibration import Calibration, calibrated
-from crosstail.reports.run.set_coverage import covered
+from crosstail.prediction.sets import COVERAGE, PredictionSets, has_threshold
+from crosstail.reports.document.model import Table
 from crosstail.reports.run.two_questions import Questions
+from crosstail.reports.wording import number
 from crosstail.training.run import Run
 
 FILE = "metrics.csv"
 """File in the run's folder with the metrics of its test samples."""
 GROUPS: list[list[str]] = [[], ["domain"], ["class"], ["domain", "class"]]
+FOLDS = 5
+SETS = ["tested", "covered, %", "classes per set", "to review, %"]
+LARGEST = 20  # pairs that are listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,3 +65,64 @@ def calibrated_metrics(test: Answers, given: Calibration, sets: pd.DataFrame | N
 def rows_by(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
     """The rows of each "domain", each "class", each pair if both are named, or the one of all samples."""
     return table[(table["domain"].notna() == ("domain" in keys)) & (table["class"].notna() == ("class" in keys))]
+
+
+def covered(test: Answers, given: Calibration) -> pd.DataFrame:
+    """A row for each test sample: domain, class, whether its set contains it, and the size of the set.
+
+    Thresholds come from other test samples, in turns, with groups kept whole.
+    """
+    assert test.told.log_p is not None
+    said, pair = given.probabilities(test.told.log_p, test.domain, test.domains), test.pair
+    own, members = said[np.arange(len(said)), test.y], np.ones(said.shape, bool)
+    sizes = {"num_sites": len(test.domains), "num_classes": said.shape[1]}
+    groups = len(pair) if test.group is None else len(np.unique(test.group))
+    fold = fold_of(pair, test.group, min(FOLDS, groups), seed=0) if groups > 1 else np.zeros(len(pair), np.int64)
+    for k in range(int(fold.max()) + 1):
+        rest, now = fold != k, fold == k
+        sets = PredictionSets.calibrated(own[rest], test.y[rest], test.domain[rest], **sizes, coverage=COVERAGE)
+        members[now] = sets.members(said[now], test.domain[now])
+    inside = members[np.arange(len(pair)), test.y]
+    return pd.DataFrame({"domain": test.domain, "class": test.y, "inside": inside, "size": members.sum(1)})
+
+
+def summary(own: pd.DataFrame) -> dict[str, float]:
+    """Coverage, mean set size and share to review over some rows of `covered`."""
+    review = float((own["size"] != 1).mean())
+    return {"covered": float(own["inside"].mean()), "classes_per_set": float(own["size"].mean()), "to_review": review}
+
+
+def set_rows(table: pd.DataFrame, domains: Sequence[str]) -> list[list[str]]:
+    """A row for each domain with test samples: its name and what `SETS` names, from the table of `covered`."""
+    return [
+        [name, *_cells(own)]
+        for name, own in ((name, table[table["domain"] == d]) for d, name in enumerate(domains))
+        if len(own)
+    ]
+
+
+def pair_sets(table: pd.DataFrame, domains: Sequence[str], classes: Sequence[str], counted: bool = True) -> Table:
+    """Coverage and size of the sets of the pairs with the largest sets.
+
+    If they are `counted`, thresholds come from these samples, and pairs with too few of them are marked.
+    """
+    pairs: dict[Any, pd.DataFrame] = dict(iter(table.groupby(["domain", "class"])))
+    largest = sorted(pairs, key=lambda pair: -pairs[pair]["size"].mean())[:LARGEST]
+    few = {pair for pair in largest if counted and not has_threshold(np.array(len(pairs[pair])), COVERAGE)}
+    return Table(
+        header=["pair", *SETS],
+        rows=[[f"{domains[d]} / {classes[c]}{' *' * ((d, c) in few)}", *_cells(pairs[d, c])] for d, c in largest],
+        title=f"The {len(largest)} pairs with the largest sets" if len(pairs) > LARGEST else "Every pair",
+        note="* Too few test samples for a threshold of its own: the class's is used, or the domain's." * bool(few),
+    )
+
+
+def _cells(own: pd.DataFrame) -> list[str]:
+    """Cells of the columns `SETS` for some rows of `covered`."""
+    found = summary(own)
+    return [
+        f"{len(own):,}",
+        number(100 * found["covered"]),
+        number(found["classes_per_set"], 2),
+        number(100 * found["to_review"], 0),
+    ]

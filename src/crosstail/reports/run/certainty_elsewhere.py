@@ -17,8 +17,7 @@ from crosstail.reports.run.certainty import (
     reliability_chart,
     reliability_rows,
 )
-from crosstail.reports.run.certainty_data import calibrated_metrics, rows_by
-from crosstail.reports.run.set_coverage import SETS, covered, pair_sets, set_rows
+from crosstail.reports.run.certainty_data import SETS, calibrated_metrics, covered, pair_sets, rows_by, set_rows
 from crosstail.reports.wording import interval, number
 
 

@@ -1,6 +1,7 @@
 """What the worst pairs are mistaken for, and which test samples fail."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from crosstail.reports.charts import PALETTE, colours, tip
 from crosstail.reports.document.model import Block, Chart, Gallery, Heading, Picture, Text, bullets
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.vega_lite import draw, field, layer
+from crosstail.training.run import Run
 
 Pair = tuple[int, int]
 
@@ -73,6 +75,16 @@ def confusion_blocks(answers: Answers | None, dataset: DomainDataset | None, *, 
         said = (f"{i} as {answers.classes[answers.predicted[i]]}" for i in failures(answers, pair))
         lines.append(f"{_name(answers, pair)}: " + "; ".join(said))
     return [*before, Text(f"{gone}Test samples are numbered from 0 in the order of the data."), bullets(lines)]
+
+
+def pooled_answers(runs: Sequence[Run]) -> Answers | None:
+    """The test samples of all folds in the order of the data; None if a run lacks its answers or its data."""
+    data = [run.dataset for run in runs if run.dataset is not None]
+    tested = [run.test for run in runs if run.test is not None]
+    if min(len(data), len(tested)) < len(runs) or any(not np.array_equal(one.y, data[0].y) for one in data):
+        return None
+    rows = [dataset.rows("test") for dataset in data]
+    return Answers.pooled([replace(of, row=own, informed=None) for of, own in zip(tested, rows, strict=True)]).sorted()
 
 
 def _gallery(answers: Answers, dataset: DomainDataset, rows: NDArray[np.int64], pair: Pair) -> Gallery:

@@ -5,7 +5,7 @@ from operator import itemgetter
 
 import pandas as pd
 
-from crosstail.reports.document.model import Block, Heading, Table, records_table
+from crosstail.reports.document.model import Block, Columns, Heading, Table, records_table
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.two_questions import Questions
 from crosstail.reports.wording import TRACKS, both_ends, shown
@@ -38,7 +38,7 @@ def critical_summary(tested: Tested, questions: Questions | None = None, title: 
     """The recall of the critical classes at each site, with intervals."""
     found = critical_table(tested, questions)
     site = (lambda row: f"{row['class']}, {row['domain']}") if len(tested.critical) > 1 else itemgetter("domain")
-    columns = {
+    columns: Columns = {
         "site": site,
         "found": lambda row: f"{row['hits']:,} of {row['tested']:,}",
         "recall, %": shown("accuracy"),

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from crosstail.metrics import PairAccuracy
 from crosstail.prediction.evaluate import Evaluated
 from crosstail.prediction.predictor import Predictor
 from crosstail.reports.document.model import Block, Card, Cards, Code, Document, Heading, Table, Text, bullets
@@ -15,11 +14,12 @@ from crosstail.reports.run.certainty_elsewhere import certainty_elsewhere, suffi
 from crosstail.reports.run.confusions import confusion_blocks
 from crosstail.reports.run.critical import critical_blocks
 from crosstail.reports.run.model_card import accuracy_table, intervals_note
+from crosstail.reports.run.tables import headline
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.two_questions import Questions, card_of, question_blocks
-from crosstail.reports.run.verdict import below, lowest_pairs, pair_name, tested_pairs, tone
+from crosstail.reports.run.verdict import below, ends, lowest_pairs, metric_card, pair_name, tested_pairs
 from crosstail.reports.run.worst_pairs import pair_map, worst_pairs
-from crosstail.reports.wording import interval, listing, number, percent, sentence, several, worst_pair
+from crosstail.reports.wording import interval, listing, number, percent, sentence, several
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.result import RunResult
 
@@ -65,50 +65,40 @@ def evaluation_document(
     return Document(f"{result.spec.method} on {what}: {found.samples.name}", blocks)
 
 
-def _comparable(new: Tested, own: Tested) -> tuple[PairAccuracy, PairAccuracy]:
-    """The accuracy on the new data, and on the run's test set for the classes that both have."""
-    now, before = new.accuracy, own.accuracy
-    shared = now.totals.any(axis=0) & before.totals.any(axis=0)
-    return now, before.only(np.broadcast_to(shared, before.totals.shape))
+def _headlines(new: Tested, own: Tested) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The metrics on the new data, and on the run's test set for the classes that both have."""
+    shared = new.accuracy.totals.any(axis=0) & own.accuracy.totals.any(axis=0)
+    before = replace(own, accuracy=own.accuracy.only(np.broadcast_to(shared, own.counts.shape)))
+    return headline(new), headline(before)
 
 
 def _usable(new: Tested, own: Tested, what: str, questions: Questions | None) -> Iterator[Block]:
-    now, before = _comparable(new, own)
-    ends, tested = now.interval() or (np.nan, np.nan), tested_pairs(new.pairs)
-    assert now.pair_average is not None  # at least one sample counts
-    domains = several(int(now.totals.any(axis=1).sum()), "domain")
-    where = f"On {several(int(now.totals.sum()), 'sample')} of {domains}, with every pair weighted equally"
-    expected = f"{where}, {percent(now.pair_average)} % of the answers are right (95 % interval {_interval(ends)})"
-    cards = [_card(what.capitalize(), now, "pair_average", f"{several(len(tested), 'pair')}, equally weighted")]
+    now, before = _headlines(new, own)
+    average, was = now["pair average"], before.get("pair average")
+    domains = several(int(new.accuracy.totals.any(axis=1).sum()), "domain")
+    where = f"On {several(int(new.accuracy.totals.sum()), 'sample')} of {domains}, with every pair weighted equally"
+    expected = f"{where}, {number(average['value'])} % of the answers are right ({ends(average)})"
+    cards = [metric_card(what.capitalize(), average)]
     if what == HELD_OUT:
         verdict = ". These are samples that the run was tested on."
-    elif before.pair_average is None:
+    elif was is None:
         verdict = ". The run was not tested on these classes, so there is nothing to compare with."
     else:
-        was, difference = before.interval() or (np.nan, np.nan), 100 * (now.pair_average - before.pair_average)
-        then = f", against {percent(before.pair_average)} % on the run's test set for the same classes"
-        verdict = f"{then}: {_verdict(ends, was)}."
-        cards.append(_card("The run's test set", before, "pair_average", "the same classes"))
-        cards.append(Card("Difference", f"{number(difference, 1, '+')} points", _verdict(ends, was)))
-    yield Text(f"{expected}{verdict} {lowest_pairs(tested, 100 * now.pair_average, len(new.classes))}", lead=True)
+        then = f", against {number(was['value'])} % on the run's test set for the same classes"
+        verdict = f"{then}: {_verdict(average, was)}."
+        difference = f"{number(average['value'] - was['value'], 1, '+')} points"
+        cards.append(metric_card("The run's test set", was | {"what": "the same classes"}))
+        cards.append(Card("Difference", difference, _verdict(average, was)))
+    lowest = lowest_pairs(tested_pairs(new.pairs), average["value"], len(new.classes))
+    yield Text(f"{expected}{verdict} {lowest}", lead=True)
     cards += [card_of(questions)] if questions else []
-    yield Cards([*cards, _card("Worst pair", now, "worst_pair", worst_pair(now, new.domains, new.classes))])
+    yield Cards([*cards, metric_card("Worst pair", now["worst pair"])])
 
 
-def _card(label: str, accuracy: PairAccuracy, of: Literal["pair_average", "worst_pair"], what: str) -> Card:
-    low, high = accuracy.interval(of) or (np.nan, np.nan)
-    note = f"{what}; 95 % interval {_interval((low, high))}"
-    return Card(label, f"{percent(getattr(accuracy, of))} %", note, tone({"low": 100 * low, "high": 100 * high}))
-
-
-def _interval(ends: tuple[float, float]) -> str:
-    return interval(100 * ends[0], 100 * ends[1])
-
-
-def _verdict(now: tuple[float, float], before: tuple[float, float]) -> str:
-    if now[1] < before[0]:
+def _verdict(now: dict[str, float], before: dict[str, float]) -> str:
+    if now["high"] < before["low"]:
         return "clearly lower"
-    return "clearly higher" if now[0] > before[1] else "the intervals overlap"
+    return "clearly higher" if now["low"] > before["high"] else "the intervals overlap"
 
 
 def domain_table(new: Tested, own: Tested, label: str) -> Table:
@@ -120,9 +110,9 @@ def domain_table(new: Tested, own: Tested, label: str) -> Table:
             total = int(accuracy.totals[d].sum())
             if not total:
                 continue
-            ends = accuracy.by_class().interval(d) or (np.nan, np.nan)
+            low, high = accuracy.by_class().interval(d) or (np.nan, np.nan)
             trained = "yes" if name in own.domains and np.sum(own.counts[own.domains.index(name)]) else "no"
-            accuracies = [percent(accuracy.by_class().domains[d]), _interval(ends)]
+            accuracies = [percent(accuracy.by_class().domains[d]), interval(100 * low, 100 * high)]
             rows.append([name, what, trained, f"{total:,}", *accuracies])
     header = ["domain", "tested on", "trained on it", "samples", "accuracy, %", "95 % interval"]
     note = "Accuracy is the mean over the classes of a domain."
@@ -148,9 +138,8 @@ def _next(new: Tested, own: Tested, result: RunResult) -> Iterator[str]:
     if len(weak):
         names = [pair_name(row) for row in weak.to_dict("records")]
         yield f"Label samples of the pairs that are clearly worse, and train again with them: {listing(names, 5)}."
-    now, before = _comparable(new, own)
-    ends, was = now.interval(), before.interval()
-    if ends and was and ends[1] < was[0]:
+    now, before = (of.get("pair average") for of in _headlines(new, own))
+    if now and before and now["high"] < before["low"]:
         yield "The model does not carry over: add samples of these domains to the training data, and train again."
     untested = len(new.pairs) - len(tested)
     if untested:

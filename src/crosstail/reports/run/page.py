@@ -2,13 +2,22 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from operator import itemgetter
 from pathlib import Path
 
 import numpy as np
 
 from crosstail.reports.document import html, markdown
-from crosstail.reports.document.model import Block, Chart, Code, Document, Heading, Text, bullets, records_table
+from crosstail.reports.document.model import (
+    Block,
+    Chart,
+    Code,
+    Columns,
+    Document,
+    Heading,
+    Text,
+    bullets,
+    records_table,
+)
 from crosstail.reports.run import model_card as card
 from crosstail.reports.run import tables
 from crosstail.reports.run.certainty import all_figures, certainty
@@ -16,12 +25,11 @@ from crosstail.reports.run.certainty_data import FILE as METRICS
 from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.charts import loss_chart, selection_chart
 from crosstail.reports.run.command import command
-from crosstail.reports.run.confusions import confusion_blocks
+from crosstail.reports.run.confusions import confusion_blocks, pooled_answers
 from crosstail.reports.run.critical import critical_blocks
 from crosstail.reports.run.duplicates import duplicates
 from crosstail.reports.run.how_trained import how_trained
-from crosstail.reports.run.pooled_run import pooled_answers
-from crosstail.reports.run.tables import DISTANCES, STATISTICS
+from crosstail.reports.run.tables import DISTANCE_COLUMNS, DISTANCE_NOTE, STATISTICS
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.trace import trace_charts
 from crosstail.reports.run.two_questions import Questions
@@ -40,9 +48,6 @@ from crosstail.reports.wording import (
 from crosstail.storage import write_whole
 from crosstail.training.result import Evaluation, RunResult
 from crosstail.training.run import Run
-
-DISTANCE_COLUMNS = {symbol: shown(symbol, 2) for symbol in DISTANCES}
-MEANING = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in DISTANCES.items()) + "."
 
 
 def write_page(run: Run) -> None:
@@ -80,7 +85,7 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
         Heading("How was it made?", closed=True),
         *_notes([result]),
         *_metrics([result], tested),
-        *all_figures(result, about),
+        *all_figures(about),
         *_training(result, run.records),
         *_data([result]),
         Heading("Limits", 3),
@@ -115,7 +120,6 @@ def folds_document(out: Path, runs: Sequence[Run], final: Run | None = None) -> 
         *_metrics(results, tested),
         *_data(results),
         *_repeat(command(replace(spec, unseen=None, fold=None), out, results[0].critical), results[0]),
-        *(_each_unseen(results) if dg else ()),
     ]
     return Document(card.title_of(spec, folds=True), blocks)
 
@@ -152,19 +156,12 @@ def _folds(results: Sequence[RunResult], tested: Tested) -> Iterator[Block]:
         "curves."
     )
     records = tables.cross_validation_table(results).to_dict("records")
-    columns = {"fold": lambda row: str(row["fold"]), "tested": shown("tested", 0, ",")}
+    columns: Columns = {"fold": lambda row: str(row["fold"]), "tested": shown("tested", 0, ",")}
     columns |= {"pair average": shown("pair average"), "95 % interval": both_ends}
     columns |= {TRACKS[1]: shown("known")} if tested.has_known else {}
     columns |= {"average over domains": shown("average"), "validation": shown("validation"), **DISTANCE_COLUMNS}
-    note = f"{KNOWN_PAIR_AVERAGE} {MEANING}" if tested.has_known else MEANING
+    note = f"{KNOWN_PAIR_AVERAGE} {DISTANCE_NOTE}" if tested.has_known else DISTANCE_NOTE
     yield records_table(records, columns, note=note, strong={len(results)})
-
-
-def _each_unseen(results: Sequence[RunResult]) -> Iterator[Block]:
-    columns = {"unseen domain": itemgetter("unseen"), "validation, %": shown("validation"), **DISTANCE_COLUMNS}
-    yield Heading("The run of each unseen domain", 3)
-    yield Text("A run's folder has a page with its learning curves.")
-    yield records_table(tables.fold_table(results).to_dict("records"), columns, note=MEANING)
 
 
 def _training(result: RunResult, records: Sequence[Evaluation]) -> Iterator[Block]:

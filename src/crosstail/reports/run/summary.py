@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from operator import itemgetter
 
-from crosstail.reports.document.model import Table, records_table
-from crosstail.reports.run.tables import cross_validation_table, fold_table
+from crosstail.reports.document.model import Columns, Table, records_table
+from crosstail.reports.run.tables import cross_validation_table, fold_table, headline
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.unseen import expectation, seen_table
+from crosstail.reports.run.verdict import ends
 from crosstail.reports.wording import (
     KNOWN_PAIR_AVERAGE,
     TRACKS,
+    both_ends,
     either,
     estimate_note,
+    number,
     percent,
-    shot_sizes,
     shown,
-    tail_note,
-    worst_pair,
 )
 from crosstail.training import RunSpec
 from crosstail.training.result import RunResult
@@ -30,37 +30,33 @@ def accuracy_summary(title: str, tested: Tested) -> Table:
     return _summary(title, *_tracks(tested), tested.tracks_note)
 
 
-def _tracks(tested: Tested, shots: bool = False) -> tuple[list[Row], list[Row] | None]:
-    """The metrics with the domain unknown, and known if they differ; with `shots`, also by shot group."""
+def _tracks(tested: Tested) -> tuple[list[Row], list[Row] | None]:
+    """The metrics with the domain unknown, and known if they differ."""
+    return _rows(tested, known=False), _rows(tested, known=True) if tested.has_known else None
 
-    def rows(known: bool) -> list[Row]:
-        accuracy, apart = tested.told(known), tested.has_known  # then the interval has a row of its own
-        interval = accuracy.interval("pair_average")
-        ends = f"{percent(interval[0])} to {percent(interval[1])}" if interval else ""
-        found = [
-            ["pair average, %", percent(accuracy.pair_average), f"95 % interval {ends}" if ends and not apart else ""],
-            *[["  95 % interval", ends, ""]] * bool(ends and apart),
-            ["worst pair", percent(accuracy.worst_pair), worst_pair(accuracy, tested.domains, tested.classes)],
-            ["10th percentile", percent(accuracy.tail), tail_note(accuracy)],
-            ["average over domains", percent(accuracy.average), ""],
-        ]
-        for domain, value in zip(tested.domains, accuracy.domains, strict=True):
-            if value is not None:
-                found.append([f"  {domain}", percent(value), "worst" if value == accuracy.worst_domain else ""])
-        return found + (_shots(accuracy.shots(tested.counts, *tested.shots), tested.shots) if shots else [])
 
-    return rows(known=False), rows(known=True) if tested.has_known else None
+def _rows(tested: Tested, known: bool) -> list[Row]:
+    """The headline, with every domain below the average over them."""
+    accuracy, rows = tested.told(known), []
+    for metric, row in headline(tested, known).items():
+        note = "" if metric == "average over domains" else ends(row) if metric == "pair average" else row["what"]
+        if metric == "pair average" and tested.has_known:  # whose notes are of both tracks
+            rows += [["pair average, %", number(row["value"]), ""], ["  95 % interval", both_ends(row), ""]]
+        elif metric != "worst domain":
+            rows.append([metric + ", %" * (metric == "pair average"), number(row["value"]), note])
+        if metric == "average over domains":
+            for domain, value in zip(tested.domains, accuracy.domains, strict=True):
+                worst = "worst" if value == accuracy.worst_domain else ""
+                rows += [[f"  {domain}", percent(value), worst]] * (value is not None)
+    return rows
 
 
 def result_summary(result: RunResult) -> Table:
     """The test accuracy of one run."""
-    test, tested = result.tested(), Tested.of_results([result])
+    tested = Tested.of_results([result])
     rows, others = _tracks(tested)
     if result.raw and not result.estimate:
         rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
-    rows += _shots(test.shots, result.shots)
-    if others is not None:
-        others += _shots(result.tested(known=True).shots, result.shots)
     kind = "estimated" if result.estimate else "test"
     title = f"{_subject(result.spec)}: {kind} accuracy; a pair is one class in one domain"
     return _summary(title, rows, others, " ".join(filter(None, (tested.tracks_note, estimate_note(result)))))
@@ -83,22 +79,21 @@ def _subject(spec: RunSpec) -> str:
     return f"{what}, {spec.part}" if spec.part else what
 
 
-def _shots(values: dict[str, float | None], shots: tuple[int, int]) -> list[Row]:
-    sizes = shot_sizes(*shots)
-    return [[f"{shot}-shot pairs", percent(value), sizes[shot]] for shot, value in values.items() if value is not None]
-
-
 def folds_summary(results: Sequence[RunResult]) -> list[Table]:
     """With dg the unseen domains and their mean; with folds the accuracy on all test samples, and each fold."""
     first, last = results[0], {len(results)}
     if first.spec.unseen_domains:
-        columns = {"unseen": itemgetter("unseen"), "accuracy": shown("accuracy"), "class mean": shown("class mean")}
+        columns: Columns = {
+            "unseen": itemgetter("unseen"),
+            "accuracy": shown("accuracy"),
+            "class mean": shown("class mean"),
+        }
         columns["selected on"] = shown("validation")
         title, note = "accuracy on the unseen domain, %", expectation(seen_table(results))
         return [records_table(fold_table(results).to_dict("records"), columns, last, title=title, note=note)]
     title = f"{_subject(replace(first.spec, fold=None))}, {len(results)} folds pooled: test accuracy"
     tested = Tested.of_results(results)
-    two, (pooled, others) = tested.has_known, _tracks(tested, shots=True)
+    two, (pooled, others) = tested.has_known, _tracks(tested)
     columns = {"fold": lambda row: str(row["fold"]), "tested": shown("tested", 0, ",")}
     columns |= {"pair average": shown("pair average"), **({TRACKS[1]: shown("known")} if two else {})}
     columns |= {"average": shown("average"), "selected on": shown("validation")}

@@ -14,7 +14,7 @@ from crosstail.metrics import find
 from crosstail.metrics._views import View
 from crosstail.reports.document.model import Table
 from crosstail.reports.run.tested import Tested
-from crosstail.reports.wording import number, shot_sizes, tail_note, worst_pair
+from crosstail.reports.wording import number, several, shot_sizes, shown, tail_note, worst_pair
 from crosstail.training.result import Evaluation, RunResult, pooled
 
 STATISTICS = {"alpha": "α", "beta": "β", "gamma": "γ"}
@@ -26,11 +26,13 @@ DISTANCES = {
     "β": "two classes in one domain (large is good)",
     "γ": "two classes in two domains (large is good)",
 }
+DISTANCE_COLUMNS = {symbol: shown(symbol, 2) for symbol in DISTANCES}
+DISTANCE_NOTE = "Mean distances between pairs: " + "; ".join(f"{k}: {v}" for k, v in DISTANCES.items()) + "."
 
 
-def distance_table(shown: Sequence[str], estimated: bool) -> Table:
+def distance_table(values: Sequence[str], estimated: bool) -> Table:
     """α, β and γ as far as they are defined, with what they are between."""
-    rows = [[symbol, value, between] for (symbol, between), value in zip(DISTANCES.items(), shown, strict=True)]
+    rows = [[symbol, value, between] for (symbol, between), value in zip(DISTANCES.items(), values, strict=True)]
     rows = [row for row in rows if row[1] != number(None)]
     note = ESTIMATED if estimated else ""
     return Table(header=["", "mean distance", "between"], rows=rows, words_last=True, note=note)
@@ -49,7 +51,7 @@ def headline_table(tested: Tested, known: bool = False) -> pd.DataFrame:
     if len(pairs):
         share = {n: value for n, value in zip(tested.domains, accuracy.domains, strict=True) if value is not None}
         views: dict[str, tuple[View, str]] = {
-            "pair average": ("pair_average", f"{len(pairs):,} pairs, equally weighted"),
+            "pair average": ("pair_average", f"{several(len(pairs), 'pair')}, equally weighted"),
             "worst pair": ("worst_pair", worst_pair(accuracy, tested.domains, tested.classes)),
         }
         if len(share) > 1:
@@ -73,6 +75,11 @@ def headline_table(tested: Tested, known: bool = False) -> pd.DataFrame:
                 rows.append((f"{shot}-shot pairs", own.pair_average, own.interval("pair_average"), what))
     scaled = [(name, *(100 * value for value in (of, *ends)), what) for name, of, ends, what in rows]
     return pd.DataFrame(scaled, columns=["metric", "value", "low", "high", "what"])
+
+
+def headline(tested: Tested, known: bool = False) -> dict[str, dict[str, Any]]:
+    """The rows of `headline_table` by metric."""
+    return {row["metric"]: row for row in headline_table(tested, known).to_dict("records")}  # type: ignore[misc]
 
 
 def fold_table(results: Sequence[RunResult]) -> pd.DataFrame:

@@ -11,7 +11,7 @@ from crosstail.metrics import Answers, PairAccuracy
 from crosstail.metrics._calibration import calibrated
 from crosstail.metrics.as_they_come import by_prevalence
 from crosstail.prediction.evaluate import Evaluated
-from crosstail.reports.document.model import Block, Card, Heading, Table, Text
+from crosstail.reports.document.model import Block, Card, Heading, Table
 from crosstail.reports.wording import percent
 from crosstail.training.result import mean_counts, pooled
 from crosstail.training.run import Run
@@ -74,12 +74,12 @@ class Questions:
             come = f"the classes of a site are as frequent as --prior {self.prior} says"
         return f"{MEANING}{come}. {KNOWING} (`{self.option}`)."
 
-    def rows(self, *, sites: bool = True) -> Iterator[tuple[str, list[tuple[float, tuple[float, float]]]]]:
+    def rows(self) -> Iterator[tuple[str, list[tuple[float, tuple[float, float]]]]]:
         """Of all samples and of each site: its name and, for both answers to both questions, value and interval."""
         both = self.default, self.informed
         views = [view for one in both for view in (one.by_class(), one.weighted(self.weights))]
         yield "all", [(view.pair_average or 0.0, view.interval() or (0.0, 1.0)) for view in views]
-        for d, name in enumerate(self.domains) if sites else ():
+        for d, name in enumerate(self.domains):
             if all(view.domains[d] is not None for view in views):
                 yield name, [(view.domains[d] or 0.0, view.interval(d) or (0.0, 1.0)) for view in views]
 
@@ -99,20 +99,9 @@ def _cell(found: tuple[float, tuple[float, float]]) -> str:
     return f"{percent(value)} ({percent(low)} to {percent(high)})"
 
 
-def sentence_of(found: Questions) -> str:
-    """Both questions and both answers in words."""
-    (_, (alike, come, informed_alike, informed)) = next(found.rows(sites=False))
-    return (
-        f"If every pair is equally important, {percent(alike[0])} % of the default answers are right. Of samples as "
-        f"they come, where frequent pairs count more, {percent(come[0])} % are. With `{found.option}`, answers take "
-        f"into account how frequent each class is at the site: then {percent(informed[0])} % are right as they come, "
-        f"but {percent(informed_alike[0])} % if every pair is equally important."
-    )
-
-
 def summary(found: Questions) -> Table:
     """Two answers to two questions, for the terminal."""
-    ((_, cells),) = found.rows(sites=False)
+    _, cells = next(found.rows())
     answers = ["default answers", f"with {found.option}"]
     rows = [[name, *map(_cell, cells[i : i + 2])] for name, i in zip(answers, (0, 2), strict=True)]
     title = "Two questions: % right with 95 % interval"
@@ -134,7 +123,7 @@ def _tested(found: Questions) -> str:
 
 def card_of(found: Questions) -> Card:
     """What is right of the samples as they come."""
-    (_, (_, come, _, informed)) = next(found.rows(sites=False))
+    _, (_, come, _, informed) = next(found.rows())
     ends = " to ".join(map(percent, informed[1]))
     note = f"told how frequent classes are ({found.option}); 95 % interval {ends}; default answers {percent(come[0])} %"
     return Card("Samples as they come", f"{percent(informed[0])} %", note)
@@ -144,5 +133,5 @@ def question_blocks(found: Questions | None) -> Iterator[Block]:
     """The section, if the run is calibrated."""
     if found is not None:
         yield Heading("Two questions", 3)
-        yield Text(sentence_of(found))
+
         yield questions_table(found)

@@ -8,8 +8,8 @@ import pandas as pd
 
 from crosstail.metrics._comparisons import prediction_interval
 from crosstail.reports.charts import INK, PALETTE, colours, names, tip
-from crosstail.reports.document.model import Block, Card, Cards, Chart, Heading, Table, Text, records_table
-from crosstail.reports.run.tables import fold_table
+from crosstail.reports.document.model import Block, Card, Cards, Chart, Columns, Heading, Table, Text, records_table
+from crosstail.reports.run.tables import DISTANCE_COLUMNS, DISTANCE_NOTE, fold_table
 from crosstail.reports.run.verdict import ends as ends_of
 from crosstail.reports.vega_lite import draw, field, layer
 from crosstail.reports.wording import both_ends, interval, number, several, shown
@@ -37,8 +37,7 @@ def seen_table(results: Sequence[RunResult]) -> pd.DataFrame:
         others = [result.validation.pairs() for result in results if result.spec.unseen != name]
         hits, totals = (sum(int(getattr(of, what)[d].sum()) for of in others) for what in ("hits", "totals"))
         seen.append(100 * hits / totals if totals else np.nan)
-    columns = ["domain", "seen", "unseen", "low", "high", "class mean", "loss"]
-    return table.assign(seen=seen, loss=np.array(seen) - table["unseen"])[columns].reset_index(drop=True)
+    return table.assign(seen=seen, loss=np.array(seen) - table["unseen"]).reset_index(drop=True)
 
 
 def expected(table: pd.DataFrame) -> tuple[float, float] | None:
@@ -77,7 +76,8 @@ def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
     yield Text(
         "Each row is a domain. Unseen: the run that left it out was trained on 80 % of the other domains, selected on "
         "the other 20 %, and tested on 80 % of this domain, as in DomainBed. Seen: the runs that were trained on it, "
-        "on its validation samples, which they were also selected by."
+        "on its validation samples, which they were also selected by. A run's folder has a page with its "
+        "learning curves."
     )
     yield _chart(known, ends)
     yield _table(table)
@@ -90,9 +90,10 @@ def _whole(ends: tuple[float, float] | None) -> str:
 
 def _table(table: pd.DataFrame) -> Table:
     records = [*table.to_dict("records"), {"domain": "mean", **table.mean(numeric_only=True), "low": np.nan}]
-    columns = {"domain": itemgetter("domain"), "unseen, %": shown("unseen"), "95 % interval": both_ends}
+    columns: Columns = {"domain": itemgetter("domain"), "unseen, %": shown("unseen"), "95 % interval": both_ends}
     columns |= {"class mean, unseen": shown("class mean"), "seen, %": shown("seen"), "lost, points": shown("loss")}
-    note = "Accuracy is the share of correct samples, class mean the mean accuracy of the classes."
+    columns |= {"validation, %": shown("validation"), **DISTANCE_COLUMNS}
+    note = f"Accuracy is the share of correct samples, class mean the mean accuracy of the classes. {DISTANCE_NOTE}"
     return records_table(records, columns, {len(table)}, note=note)
 
 

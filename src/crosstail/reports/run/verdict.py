@@ -13,7 +13,7 @@ from crosstail.metrics import FEW_TESTS
 from crosstail.prediction.export import suggested_suffix
 from crosstail.reports.document.model import Block, Card, Cards, Code, Text, bullets
 from crosstail.reports.run.command import export_words, options, short_command, words
-from crosstail.reports.run.tables import headline_table
+from crosstail.reports.run.tables import headline
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.two_questions import Questions, card_of, question_blocks
 from crosstail.reports.wording import estimate_note, has, interval, listing, number, several
@@ -36,7 +36,7 @@ def usable(tested: Tested, results: Sequence[RunResult] = (), questions: Questio
         how = f"Train again with --column {shlex.quote(f'group={column}')}"
         yield Text(f"Test samples share their {column} with training samples, so the accuracy is inflated. {how}.")
     refit = estimate_note(results[0]) if results else ""
-    metrics = {row["metric"]: row for row in headline_table(tested).to_dict("records")}
+    metrics = headline(tested)
     if "pair average" not in metrics:
         yield Text(refit or "There are no test samples, so the accuracy is unknown.", lead=True)
         return
@@ -50,9 +50,9 @@ def usable(tested: Tested, results: Sequence[RunResult] = (), questions: Questio
     yield Text(" ".join([expected, worse, *[unknown] * (len(results) < 2 and not tested.zero_shot)]), lead=True)
     if refit:
         yield Text(refit)
-    cards = [_card(label, metrics[metric]) for metric, label in CARDS.items() if metric in metrics]
+    cards = [metric_card(label, metrics[metric]) for metric, label in CARDS.items() if metric in metrics]
     if tested.has_known:
-        known = headline_table(tested, known=True).iloc[0].to_dict()
+        known = headline(tested, known=True)["pair average"]
         note = f"{ends(known)}, all pairs, if the model is told the domain"
         cards.insert(1, Card("With the domain known", f"{number(known['value'])} %", note, tone(known)))
     if questions:
@@ -61,7 +61,8 @@ def usable(tested: Tested, results: Sequence[RunResult] = (), questions: Questio
     yield from question_blocks(questions)
 
 
-def _card(label: str, row: dict[Any, Any]) -> Card:
+def metric_card(label: str, row: dict[str, Any]) -> Card:
+    """The card of a metric, from its row in a `headline`."""
     return Card(label, f"{number(row['value'])} %", f"{row['what']}; {ends(row)}", tone(row))
 
 

@@ -5,7 +5,7 @@ from operator import itemgetter
 
 import pandas as pd
 
-from crosstail.reports.document.model import Block, Chart, Heading, Text, records_table
+from crosstail.reports.document.model import Block, Chart, Columns, Heading, Text, records_table
 from crosstail.reports.run.charts import NUMBERED, pair_chart
 from crosstail.reports.run.model_card import resolution_note
 from crosstail.reports.run.tables import worst_table
@@ -51,7 +51,11 @@ def worst_pairs(of: Tested, counted: str = "training samples") -> Iterator[Block
     worst, known = worst_table(pairs), "known" in pairs
     if worst.empty:
         return
-    columns = {"pair": pair_name, TRACKS[0] if known else "accuracy": shown("accuracy"), "95 % interval": both_ends}
+    columns: Columns = {
+        "pair": pair_name,
+        TRACKS[0] if known else "accuracy": shown("accuracy"),
+        "95 % interval": both_ends,
+    }
     columns |= {TRACKS[1]: shown("known")} if known else {}
     columns |= {"correct": counts("hits"), "tested": counts("tested"), counted: counts("count")}
     columns["shots"] = itemgetter("shot")
