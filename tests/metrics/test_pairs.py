@@ -201,7 +201,7 @@ def test_the_table_cannot_change_afterwards():
         ([[1, -1]], [[2, 3]], r"pair \[0, 1\] has -1 hits"),
         ([[0]], [[-2]], r"pair \[0, 0\]"),
         ([[1, 1]], [[2], [2]], r"hits has shape \(1, 2\) but totals has \(2, 1\)"),
-        ([1], [2], r"hits is int64 of shape \(1,\)"),
+        ([1], [2], r"totals is int64 of shape \(1,\)"),
         ([[1]], [[2.5]], "totals is float64"),
     ],
 )

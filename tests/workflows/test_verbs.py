@@ -16,7 +16,7 @@ from crosstail.training.resolve import resolve
 from crosstail.workflows.fit import Fitted
 from crosstail.workflows.sweep import estimate
 
-OPTIONAL = {"crosstail.integrations.lightning", "crosstail.integrations.transformers"}
+OPTIONAL = {f"crosstail.integrations.{name}" for name in ("lightning", "torchmetrics", "transformers")}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -69,9 +69,8 @@ class Answers:
             return first
         values = {name: [getattr(part, name) for part in parts] for name in SAMPLES}
         joined: dict[str, Any] = {n: None if of[0] is None else np.concatenate(of) for n, of in values.items()}
-        informed = (
-            cls.pooled([part.told for part in parts]) if any(part.informed is not None for part in parts) else None
-        )
+        told = any(part.informed is not None for part in parts)
+        informed = cls.pooled([part.told for part in parts]) if told else None
         counts = np.rint(np.mean([part.counts for part in parts], axis=0)).astype(np.int64)
         return replace(first, **joined, counts=counts, informed=informed)
 

@@ -206,7 +206,6 @@ def calibrate(
     site: NDArray[np.int64],
     sites: Sequence[str],
     counts: NDArray[np.integer],
-    seed: int = 0,
 ) -> Calibration:
     """From log probabilities (N, C) of held-out samples, without and with their site (N,) known.
 
@@ -220,7 +219,7 @@ def calibrate(
     weights, frequent = balanced_weights(y, site, num_classes), sample_weights(y, site, counts)
     most = min(MOST, max(1, SCORES // num_classes))
     if len(y) > most:
-        rows = np.sort(np.random.default_rng(seed).choice(len(y), most, replace=False))
+        rows = np.sort(np.random.default_rng(0).choice(len(y), most, replace=False))
     y, site, weights, frequent = y[rows], site[rows], weights[rows], frequent[rows]
     unknown, known, shares = unknown[rows], known[rows], training_shares(counts)[site]
     of_site, of_any = (
@@ -233,6 +232,6 @@ def calibrate(
         sites=dict(zip(sites, of_site, strict=True)),
         uniform=fit_correction(known, y, weights),
         prevalence=prevalence,
-        plausible=plausible_corrections(prevalence, known, frequent, shares, seed),
+        plausible=plausible_corrections(prevalence, known, frequent, shares),
         samples=len(rows),
     )

@@ -41,23 +41,21 @@ class PairAccuracy(PairValues):
     weights: NDArray[np.float64] | None = None  # (D, C), not negative
 
     def __post_init__(self) -> None:
-        for name in ("hits", "totals", *["squares"] * (self.squares is not None)):
+        for name in ("totals", "hits", *["squares"] * (self.squares is not None)):
             table = np.asarray(getattr(self, name))
             if table.ndim != 2 or table.dtype.kind not in "iu":
                 raise ValueError(f"{name} is {table.dtype} of shape {table.shape}, expected integers (D, C)")
+            if table.shape != self.totals.shape:
+                raise ValueError(f"{name} has shape {table.shape} but totals has {self.totals.shape}")
             table = table.astype(np.int64)  # a private copy
             table.setflags(write=False)
             object.__setattr__(self, name, table)
-        if self.hits.shape != self.totals.shape:
-            raise ValueError(f"hits has shape {self.hits.shape} but totals has {self.totals.shape}")
         wrong = np.argwhere((self.hits < 0) | (self.hits > self.totals))
         if len(wrong):
             d, c = wrong[0]
             found = f"{self.hits[d, c]} hits of {self.totals[d, c]} samples"
             raise ValueError(f"pair [{d}, {c}] has {found}, expected 0 <= hits <= totals")
         if self.squares is not None:
-            if self.squares.shape != self.totals.shape:
-                raise ValueError(f"squares has shape {self.squares.shape} but totals has {self.totals.shape}")
             if np.any((self.squares < self.totals) | (self.squares > self.totals**2)):
                 raise ValueError("squares must be between the totals and their squares")
             if np.array_equal(self.squares, self.totals):

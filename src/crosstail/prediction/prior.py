@@ -100,10 +100,10 @@ def _intervals(p: NDArray[np.floating], share: NDArray[np.float64]) -> tuple[NDA
     return low, high
 
 
-def read_table(file: Path, needed: Sequence[str], option: str = "") -> pd.DataFrame:
-    """A .csv file with these columns as text; errors name the option that it is given to, if there is one."""
+def read_table(file: Path, needed: Sequence[str], option: str = "", sep: str | None = None) -> pd.DataFrame:
+    """A table with these columns as text, by the separator of its header or `sep`; errors name the `option` it is for."""
     try:
-        table = pd.read_csv(file, sep=None, engine="python", dtype=str)
+        table = pd.read_csv(file, sep=sep, engine="python", dtype=str)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, csv.Error) as error:
         raise ValueError(f"{option}{file}: not a table ({error})") from None
     if table.empty:
@@ -116,7 +116,7 @@ def read_table(file: Path, needed: Sequence[str], option: str = "") -> pd.DataFr
 
 def read_prior(file: Path, classes: Sequence[str]) -> NDArray[np.float64]:
     """Shares (C,) from a .csv file with the columns `class` and `share`; they are non-negative and sum to 1."""
-    table = read_table(file, ("class", "share"), "--prior ")
+    table = read_table(file, ("class", "share"), "--prior ", sep=",")
     shares = pd.to_numeric(table["share"], errors="coerce").set_axis(table["class"])
     for name, share in shares.items():
         if not 0 <= share <= 1:

@@ -70,11 +70,9 @@ class PredictionSets:
         least, source = np.full(sites.shape, np.nan), np.full(sites.shape, len(FALLBACK[per]))
         for level, name in enumerate(FALLBACK[per]):
             of_sample, of_threshold = groups[name]
-            found = _order_statistics(own.astype(np.float64), of_sample, int(of_threshold.max()) + 1, coverage)[
-                of_threshold
-            ]
-            better = np.isnan(least) & ~np.isnan(found)
-            least[better], source[better] = found[better], level
+            found = _order_statistics(own.astype(np.float64), of_sample, int(of_threshold.max()) + 1, coverage)
+            better = np.isnan(least) & ~np.isnan(found[of_threshold])
+            least[better], source[better] = found[of_threshold][better], level
         return cls(np.nan_to_num(least, nan=0.0).reshape(shape), source.reshape(shape), coverage, per)
 
     def members(self, probabilities: NDArray[np.floating], site: NDArray[np.int64] | int = -1) -> NDArray[np.bool_]:

@@ -29,10 +29,8 @@ def sites_of(predictor: Predictor, names: Sequence[str], site: str | None, table
         note = predictor.site_note(site)
         return Sites([site] * len(names), np.full(len(names), predictor.site(site)), (note,) if note else ())
     if site == "folder":
-        folders = (PurePath(name).parts[:-1] for name in names)
-        each = [
-            next((part for part in reversed(path) if part in predictor.sites), None) for path in folders
-        ]  # innermost
+        known = [[part for part in PurePath(name).parts[:-1] if part in predictor.sites] for name in names]
+        each = [path[-1] if path else None for path in known]  # the innermost
     else:
         column = site.removeprefix(COLUMN)
         if table is None or column not in table:

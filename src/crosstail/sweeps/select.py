@@ -140,9 +140,8 @@ def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Su
     accuracy = {}
     for name, metric in (UNSEEN_METRICS if protocol.unseen_domains else dict(zip(VIEWS, VIEWS, strict=True))).items():
         values = [[tested[metric] for tested in runs.values()] for runs in seeds]
-        accuracy[name] = _spread(
-            [fmean(v for v in over if v is not None) for over in values if None not in over], protocol
-        )
+        means = [fmean(v for v in over if v is not None) for over in values if None not in over]
+        accuracy[name] = _spread(means, protocol)
     validation = [choice.validation for choice in own if choice.validation is not None]
     return SeedSummary(
         method=method,

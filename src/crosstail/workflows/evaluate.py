@@ -16,7 +16,6 @@ from crosstail.reports.run.certainty_elsewhere import certainty_json
 from crosstail.reports.run.command import options, words
 from crosstail.reports.run.evaluated import evaluation_document
 from crosstail.reports.run.two_questions import Questions
-from crosstail.training.existing import existing_run
 from crosstail.workflows._output import require_page
 
 
@@ -79,12 +78,11 @@ def evaluate(
         progress: Called as the work advances.
     """
     require_page(out)
-    folder = existing_run(run)
-    predictor = Predictor(folder, weights, trust)
+    predictor = Predictor(run, weights, trust)
     dataset = load_for(predictor, spec, split, progress)
     found = evaluate_on(predictor, dataset, split, progress, prior)
     questions = Questions.of_evaluated(found, prior)
-    page = out or folder / "evaluated" / page_name(spec.dataset, split, prior)
+    page = out or predictor.run.path / "evaluated" / page_name(spec.dataset, split, prior)
     named = [*words(split=split, prior=prior), *options(spec)]
     command = shlex.join(["crosstail", "evaluate", str(run), spec.dataset, *named])
     try:

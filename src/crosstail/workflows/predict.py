@@ -18,7 +18,6 @@ from crosstail.prediction.scoring import NamedInputs, Scores, in_process, on_ray
 from crosstail.prediction.sets import require_coverage
 from crosstail.prediction.sites import sites_of
 from crosstail.progress import Progress, silent
-from crosstail.training.existing import existing_run
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +90,7 @@ def predict(
     """
     if coverage is not None:
         require_coverage(coverage)
-    predictor = Predictor(existing_run(run), weights, trust)
+    predictor = Predictor(run, weights, trust)
     names, x, table, missing = find_inputs(files, predictor, skip_missing=skip_broken)
     where = sites_of(predictor, names, site, table)
     named, classes = NamedInputs(names, x, where.domain, skip_broken), np.array(predictor.classes, object)

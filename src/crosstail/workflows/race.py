@@ -115,8 +115,7 @@ def race(
         for at in rounds(plan, partial(scores, store), finalists):
             plans.append(at.plan)
             forecast.begin(at, last=quick)
-            told = forecast.outlook(beginning(forecast, plan) if len(plans) == 1 else "")
-            watch(told)
+            watch(forecast.outlook(beginning(forecast, plan) if len(plans) == 1 else ""))
             for job, ended in sweep(at.plan, store, crew, keep=at.name == UNTRAINED or not at.later):
                 forecast.end(job, ended)
                 told = forecast.outlook()
