@@ -128,8 +128,12 @@ def side_by_side(*models: NamedGraph) -> Chart:
         words = (f"{symbol} {shown}" for symbol, shown in zip("αβγ", shown_statistics(model.graph), strict=True))
         charts.append(graph_chart(own, f"{model.name}: {', '.join(words)}", size=420, reach=reach))
     note = (
-        "Each mark is a pair; all charts have the same scale. α / γ is the distance between the same class in two "
-        "domains, relative to the distance between different classes in two domains: small is good."
+        READING
+        if len(models) == 1
+        else (
+            "Each mark is a pair; all charts have the same scale. α / γ is the distance between the same class in two "
+            "domains, relative to the distance between different classes in two domains: small is good."
+        )
     )
     alternative = "Scatter plots: the pairs of each model in two dimensions"
     return Chart("graphs", _finding(models), concat(*charts, columns=2), alternative, note)
@@ -141,7 +145,7 @@ def _finding(models: Sequence[NamedGraph]) -> str:
     if np.isnan(ratios).any():
         return f"{names}: no class occurs in two domains, so α / γ is undefined"
     if len(models) == 1:
-        return f"{names}: α / γ is {ratios[0]:.2f}"
+        return f"{names}: a class is {ratios[0]:.2f} times as far from itself in another domain as from others there"
     near, far = int(np.argmin(ratios)), int(np.argmax(ratios))
     if ratios[far] - ratios[near] < 0.005:
         return f"{names} align classes across domains equally well: α / γ {ratios[0]:.2f}"
