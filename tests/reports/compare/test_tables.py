@@ -10,6 +10,7 @@ from crosstail.metrics._methods import holm
 from crosstail.reports.compare.method_runs import method_runs
 from crosstail.reports.compare.page import write_report
 from crosstail.reports.compare.paper_table import paper_table
+from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.compare.results import Results
 from crosstail.reports.compare.significance import AGAIN, THESE, significance_table, verdict
@@ -158,12 +159,24 @@ def test_overall_mean_needs_every_data_set(make_run, tmp_path):
     assert math.isnan(table.loc["boda", "mean"])
 
 
-def test_gains_over_data_sets_are_of_the_methods_that_were_run_everywhere(make_run, tmp_path):
+def test_gains_and_ranks_over_data_sets_are_of_the_methods_that_were_run_everywhere(make_run, tmp_path, monkeypatch):
     for data, hits in {"photos": (2, 6, 9), "maps": (3, 5, 9), "texts": (4, 7, 4)}.items():
         for method, hit in zip(("erm", "boda", "coral"), hits, strict=True):
             make_run(f"{data}-{method}", [[hit, hit], [hit, hit]], dataset=data, algorithm=method)
     make_run("more", [[9, 9], [9, 9]], algorithm="dann")
-    table = effects(summary_table(method_runs(read_runs([tmp_path]).chosen)[0]))
+    summary = summary_table(method_runs(read_runs([tmp_path]).chosen)[0])
+    assert list(ranks(summary)) == []  # there are too few data sets
+    monkeypatch.setattr("crosstail.reports.compare.ranks.FEWEST", 3)
+    text, ranked = ranks(summary)
+    order = list(ranked.numbers.columns[1:4])
+    found = {row[0]: (row[1], dict(zip(order, row[2:], strict=True))) for row in ranked.rows}
+    assert found == {
+        "coral": ("1.5", {"photos": "1", "maps": "1", "texts": "2.5"}),
+        "boda": ("1.7", {"photos": "2", "maps": "2", "texts": "1"}),
+        "erm": ("2.8", {"photos": "3", "maps": "3", "texts": "2.5"}),
+    }
+    assert "so are 0 methods from the first, coral" in text.text
+    table = effects(summary)
     gains = {"boda": [40, 20, 30], "coral": [70, 60, 0]}
     assert [row[0] for row in table.rows] == ["coral", "boda", "erm"]
     for row in table.rows[:2]:

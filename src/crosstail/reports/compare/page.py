@@ -12,6 +12,7 @@ from crosstail.reports.compare.feature_charts import ModelFeatures, bound_table,
 from crosstail.reports.compare.gain_charts import gain_chart, gain_table
 from crosstail.reports.compare.method_runs import by_method
 from crosstail.reports.compare.paper_table import paper_table
+from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.results import Results
 from crosstail.reports.compare.significance import SEARCHED, THESE, verdict
 from crosstail.reports.compare.tables import RANKED, of_metric, transfer_table
@@ -81,6 +82,7 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
         yield Heading("All data sets")
         yield overall(summary)
         yield from filter(None, [effects(summary)])
+        yield from ranks(summary)
     for data, name in names.items():
         yield Heading(data)
         if len(names) > 1:
