@@ -101,3 +101,8 @@ def test_folds_have_a_row_each_and_their_mean(make_result):
     (table,) = folds_summary(folds)
     assert [row[:3] for row in table.rows] == [["d1", "35.0", "35.0"], ["d0", "55.0", "55.0"], ["mean", "45.0", "45.0"]]
     assert table.emphasised == {(2, j) for j in range(4)}
+
+
+def test_a_run_without_test_samples_says_so(make_result):
+    table = result_summary(make_result([[0, 0], [0, 0]], totals=[[0, 0], [0, 0]]))
+    assert table.rows == [] and table.note == "There are no test samples." in printed(table)

@@ -55,11 +55,12 @@ def result_summary(result: RunResult) -> Table:
     """The test accuracy of one run."""
     tested = Tested.of_results([result])
     rows, others = _tracks(tested)
+    untested = "" if rows else "There are no test samples."
     if result.raw and not result.estimate:
         rows.append(["pair average, raw", percent(result.raw.test.pair_average), "the weights before averaging"])
     kind = "estimated" if result.estimate else "test"
     title = f"{_subject(result.spec)}: {kind} accuracy; a pair is one class in one domain"
-    return _summary(title, rows, others, " ".join(filter(None, (tested.tracks_note, estimate_note(result)))))
+    return _summary(title, rows, others, " ".join(filter(None, (untested, tested.tracks_note, estimate_note(result)))))
 
 
 def _summary(title: str, rows: list[Row], known: list[Row] | None, note: str) -> Table:
