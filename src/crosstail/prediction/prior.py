@@ -101,7 +101,7 @@ def _intervals(p: NDArray[np.floating], share: NDArray[np.float64]) -> tuple[NDA
 
 
 def read_table(file: Path, needed: Sequence[str], option: str = "", sep: str | None = None) -> pd.DataFrame:
-    """A table with these columns as text, by the separator of its header or `sep`; errors name the `option`, if any."""
+    """A table with these columns as text, by the separator of its header or `sep`; errors name the `option`."""
     try:
         table = pd.read_csv(file, sep=sep, engine="python", dtype=str)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError, csv.Error) as error:

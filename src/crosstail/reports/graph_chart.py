@@ -110,35 +110,46 @@ class NamedGraph(NamedTuple):
     classes: Sequence[str]
 
 
-def aligned_nodes(first: NamedGraph, second: NamedGraph) -> list[pd.DataFrame]:
-    """The nodes of both graphs; if they have the same pairs, the second layout is rotated to match the first."""
-    one, other = (model.graph.nodes(model.domains, model.classes) for model in (first, second))
-    if one[["domain", "class"]].equals(other[["domain", "class"]]):
-        other[["x", "y"]] = aligned(other[["x", "y"]].to_numpy(), one[["x", "y"]].to_numpy())
-    return [one, other]
+def aligned_nodes(first: NamedGraph, *others: NamedGraph) -> list[pd.DataFrame]:
+    """The nodes of all graphs; a layout of the same pairs as the first is rotated to match it."""
+    one, *rest = (model.graph.nodes(model.domains, model.classes) for model in (first, *others))
+    for other in rest:
+        if one[["domain", "class"]].equals(other[["domain", "class"]]):
+            other[["x", "y"]] = aligned(other[["x", "y"]].to_numpy(), one[["x", "y"]].to_numpy())
+    return [one, *rest]
 
 
-def side_by_side(first: NamedGraph, second: NamedGraph) -> Chart:
-    """Both graphs on the same scale, with their α, β, γ."""
-    nodes = aligned_nodes(first, second)
+def side_by_side(*models: NamedGraph) -> Chart:
+    """The graphs on the same scale, with their α, β, γ."""
+    nodes = aligned_nodes(*models)
     reach = max(map(reach_of, nodes))
     charts = []
-    for model, own in zip((first, second), nodes, strict=True):
+    for model, own in zip(models, nodes, strict=True):
         words = (f"{symbol} {shown}" for symbol, shown in zip("αβγ", shown_statistics(model.graph), strict=True))
         charts.append(graph_chart(own, f"{model.name}: {', '.join(words)}", size=420, reach=reach))
     note = (
-        "Each mark is a pair; both charts have the same scale. α / γ is the distance between the same class in two "
-        "domains, relative to the distance between different classes in two domains: small is good."
+        READING
+        if len(models) == 1
+        else (
+            "Each mark is a pair; all charts have the same scale. α / γ is the distance between the same class in two "
+            "domains, relative to the distance between different classes in two domains: small is good."
+        )
     )
-    alternative = "Two scatter plots: the pairs of each model in two dimensions"
-    return Chart("graphs", _finding(first, second), concat(*charts, columns=2), alternative, note)
+    alternative = "Scatter plots: the pairs of each model in two dimensions"
+    return Chart("graphs", _finding(models), concat(*charts, columns=2), alternative, note)
 
 
-def _finding(first: NamedGraph, second: NamedGraph) -> str:
-    ratios = [model.graph.statistics.alpha / model.graph.statistics.gamma for model in (first, second)]
+def _finding(models: Sequence[NamedGraph]) -> str:
+    names = " and ".join(model.name for model in models)
+    ratios = [model.graph.statistics.alpha / model.graph.statistics.gamma for model in models]
     if np.isnan(ratios).any():
-        return f"{first.name} and {second.name}: no class occurs in two domains, so α / γ is undefined"
-    if abs(ratios[0] - ratios[1]) < 0.005:
-        return f"{first.name} and {second.name} align classes across domains equally well: α / γ {ratios[0]:.2f}"
-    near, far = sorted(zip(ratios, (first.name, second.name), strict=True))
-    return f"{near[1]} aligns classes across domains better than {far[1]}: α / γ {near[0]:.2f} against {far[0]:.2f}"
+        return f"{names}: no class occurs in two domains, so α / γ is undefined"
+    if len(models) == 1:
+        return f"{names}: a class is {ratios[0]:.2f} times as far from itself in another domain as from others there"
+    near, far = int(np.argmin(ratios)), int(np.argmax(ratios))
+    if ratios[far] - ratios[near] < 0.005:
+        return f"{names} align classes across domains equally well: α / γ {ratios[0]:.2f}"
+    return (
+        f"{models[near].name} aligns classes across domains better than {models[far].name}: "
+        f"α / γ {ratios[near]:.2f} against {ratios[far]:.2f}"
+    )

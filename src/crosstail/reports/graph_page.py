@@ -25,6 +25,7 @@ LIMITS = (
     "Only training samples are drawn. Features that are close in training may be further apart on new samples.",
     "Distances have no unit: compare them within a model, or as the ratio α / γ between models.",
 )
+PART = "Only {:,} of {:,} pairs are drawn and listed, for random classes. α, β and γ cover all."
 
 
 def neighbours(model: NamedGraph) -> pd.DataFrame:
@@ -61,7 +62,8 @@ def _blocks(models: Sequence[NamedGraph], chart: Chart) -> Iterator[Block]:
     yield Heading("The pairs in the plane")
     yield Text(WHAT)
     yield chart
-    yield bullets([*LIMITS, *(_part(model.graph) for model in models if model.graph.estimate)])
+    some = [model.graph for model in models if model.graph.estimate]
+    yield bullets([*LIMITS, *(PART.format(len(of.pairs), np.count_nonzero(of.counts)) for of in some)])
     yield Heading("Pairs that are closest to another class")
     yield from (_confusable(who, table) for _, who, table in shown)
     yield Heading("α, β and γ")
@@ -78,11 +80,6 @@ def _blocks(models: Sequence[NamedGraph], chart: Chart) -> Iterator[Block]:
     rows.append(["α / γ", *(number(_ratio(model), 2) for model in models), "small is good"])
     note = ESTIMATED if any(model.graph.estimate for model in models) else ""
     yield Table(header=["", *names, "between"], rows=rows, words_last=True, note=note)
-
-
-def _part(graph: TransferabilityGraph) -> str:
-    shown, every = len(graph.pairs), int(np.count_nonzero(graph.counts))
-    return f"Only {shown:,} of {every:,} pairs are drawn and listed, for random classes. α, β and γ cover all."
 
 
 def _ratio(model: NamedGraph) -> float:

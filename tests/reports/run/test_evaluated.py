@@ -91,7 +91,9 @@ def test_new_probabilities_stand_beside_those_of_the_run(make_result, found):
     assert [[*row[:2], row[error]] for row in reliability.rows] == [
         ["d0", "new data", "10.0"],
         ["clinic", "new data", "90.0"],
+        ["all, domain unknown", "new data", "40.0"],
         ["d0", "own test set", "10.0"],
+        ["all, domain unknown", "own test set", "10.0"],
     ]
     assert [row[:4] for row in sets.rows][:2] == [
         ["d0", "new data", "30", "100.0"],

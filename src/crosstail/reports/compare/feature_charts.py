@@ -17,8 +17,8 @@ from crosstail.progress import Progress
 from crosstail.reports.charts import INK, PALETTE, colours, tip
 from crosstail.reports.compare.charts import LABELLED, angle, correlation
 from crosstail.reports.document.model import Chart
-from crosstail.reports.graph_chart import READING, NamedGraph, graph_chart, side_by_side
-from crosstail.reports.vega_lite import Drawing, concat, draw, facet, field, layer
+from crosstail.reports.graph_chart import NamedGraph, side_by_side
+from crosstail.reports.vega_lite import Drawing, draw, facet, field, layer
 from crosstail.training.evaluation import features, graph_of
 from crosstail.training.existing import naming_run
 from crosstail.training.folder import RunFolder
@@ -139,20 +139,8 @@ def feature_charts(models: Sequence[ModelFeatures]) -> list[Chart]:
     """All graphs side by side; for each model its discrepancies and ratios."""
     kinds = {"discrepancy": _discrepancy, "ratio": _ratio}
     own = [draw(f"{kind}-{i}", model) for i, model in enumerate(models) for kind, draw in kinds.items()]
-    return [_graphs(models), *own]
-
-
-def _graphs(models: Sequence[ModelFeatures]) -> Chart:
-    graphs = [NamedGraph(model.name, model.graph, model.domains, model.classes) for model in models]
-    if len(graphs) == 2:
-        return side_by_side(*graphs)
-    ratios = [f"{g.graph.statistics.alpha / g.graph.statistics.gamma:.2f} ({g.name})" for g in graphs]
-    charts = [graph_chart(g.graph.nodes(g.domains, g.classes), g.name) for g in graphs]
-    drawing = charts[0]
-    if len(charts) > 1:
-        drawing = concat(*charts, columns=2).having(resolve={"scale": {"size": "independent"}})
-    title = f"Distance between the same class in two domains, relative to different classes: α / γ {', '.join(ratios)}"
-    return Chart("graphs", title, drawing, "Scatter plots: the pairs of each model in two dimensions", READING)
+    graphs = (NamedGraph(model.name, model.graph, model.domains, model.classes) for model in models)
+    return [side_by_side(*graphs), *own]
 
 
 def _discrepancy(name: str, model: ModelFeatures) -> Chart:

@@ -5,9 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from crosstail.metrics import DEFAULT, Metric, PairAccuracy, wilson
+from crosstail.metrics import DEFAULT, PairAccuracy, wilson
 from crosstail.reports.compare import charts
 from crosstail.reports.compare.feature_charts import ModelFeatures, bound_table, feature_charts
 from crosstail.reports.compare.gain_charts import gain_chart, gain_table
@@ -15,7 +14,7 @@ from crosstail.reports.compare.method_runs import by_method
 from crosstail.reports.compare.paper_table import paper_table
 from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.results import Results
-from crosstail.reports.compare.significance import SEARCHED, THESE, counted, verdict
+from crosstail.reports.compare.significance import SEARCHED, THESE, verdict
 from crosstail.reports.compare.tables import RANKED, of_metric, transfer_table
 from crosstail.reports.compare.text_tables import (
     domain_table,
@@ -63,14 +62,15 @@ def write_report(out: Path, results: Results, models: Sequence[ModelFeatures] = 
 def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[Block]:
     """What the runs show; `models` are those whose features to draw."""
     runs, chosen, found, summary = results.runs, results.runs.chosen, results.methods, results.summary
-    names = results.files
+    names, metric = results.files, results.of
     yield from (table for data in names for table in _critical(results, data))
     if len(names) == 1:
         yield from _answer(results, next(iter(names)))
     yield Text(
         f"{several(len(chosen), 'finished run')} of {several(chosen['method'].nunique(), 'method')} on "
-        f"{several(len(names), 'data set')}. {_about(results.of)}, mean over the seeds; the best is bold, and "
-        "a dot marks BoDA." + UNSEEN * any(run.dg for run in found)
+        f"{several(len(names), 'data set')}. {metric.label[:1].upper()}{metric.label[1:]}{' in %' * metric.share}"
+        f"{', where lower is better' * (not metric.higher_is_better)}, mean over the seeds; the best is bold, and a "
+        "dot marks BoDA." + UNSEEN * any(run.dg for run in found)
     )
     if results.metric != DEFAULT:
         yield Text(MEASURED)
@@ -90,8 +90,10 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
         yield Heading("Methods", 3)
         yield result_table(summary, data, f"results-{name}")
         if len(own := results.tests[results.tests["data"] == data]):
-            yield Text(verdict(own, results.of))
-            yield from _about_tests(results, own)
+            if THESE in set(own["about"]):
+                yield Text("A single seed shows how these models differ, not the methods if trained again.", dim=True)
+            if any(run.trials for run in chosen["run"]):
+                yield Text(SEARCHED, dim=True)
         elif len(by_method(results.methods, data)) > 1:
             yield Text("Without validation samples, nothing says what to test methods against. Name a --baseline.")
         if known := known_table(summary, data, f"known-{name}"):
@@ -126,22 +128,8 @@ def _critical(results: Results, data: str) -> Iterator[Block]:
         yield Table(title=data, header=["method", "class", "site", "recall, %", "95 % interval"], rows=rows)
 
 
-def _about(metric: Metric) -> str:
-    """Name and unit of the metric."""
-    lower = "" if metric.higher_is_better else ", where lower is better"
-    return f"{metric.label[:1].upper()}{metric.label[1:]}{' in %' if metric.share else ''}{lower}"
-
-
-def _about_tests(results: Results, tests: pd.DataFrame) -> Iterator[Text]:
-    """What the tests on a data set do not cover."""
-    if THESE in set(tests["about"]):
-        yield Text("A single seed shows how these models differ, not how the methods would if trained again.", dim=True)
-    if any(run.trials for run in results.runs.chosen["run"]):
-        yield Text(SEARCHED, dim=True)
-
-
 def _answer(results: Results, data: str) -> Iterator[Block]:
-    """The method that the others are tested against on a data set, and how many are worse."""
+    """The method that the others are tested against on a data set, and what the tests say."""
     ranked, own = of_metric(results.summary, RANKED, data), results.tests[results.tests["data"] == data]
     if ranked.empty:
         return
@@ -151,17 +139,7 @@ def _answer(results: Results, data: str) -> Iterator[Block]:
     value = f"{number(best['mean'], metric.digits)}{metric.unit}"
     name = "baseline" if results.baseline == reference else "best on validation" if len(own) else "best on test"
     text = f"{reference}, the {name}, has a {best['metric']}{of_the(metric)} on {data} of {value} ({ends})."
-
-    tested = own[own["adjusted"].notna()]
-    if len(tested):
-        better, worse = counted(tested, metric)
-        other = several(len(tested), "other method")
-        if better or worse:
-            ahead = f" and {better} better" * (better > 0)
-            text += f" Of {other}, {worse} {'is' if worse == 1 else 'are'} significantly worse{ahead}."
-        else:
-            text += f" There is no significant difference to {other}."
-    yield Text(text, lead=True)
+    yield Text(f"{text} {verdict(own, metric)}" if len(own) else text, lead=True)
 
 
 def _charts(results: Results, data: str) -> Iterator[Block]:

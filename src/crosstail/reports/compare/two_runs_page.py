@@ -68,7 +68,8 @@ def _verdict(found: Comparison) -> tuple[str, str]:
     if test and found.equal:
         overall = f"{first} and {second} give the same answers to every test sample."
     elif test:
-        points += f" (95 % interval {_ends(main)}, {_p(test.p_value)})"
+        equals = "" if test.p_value < 0.001 else "= "
+        points += f" (95 % interval {_ends(main)}, p {equals}{probability(test.p_value)})"
         overall = f"The test set is too small to separate {first} from {second}: {points}."
         if test.sure:
             overall = f"{first} is {'better' if test.estimate > 0 else 'worse'} than {second}: {points}."
@@ -87,10 +88,6 @@ def _verdict(found: Comparison) -> tuple[str, str]:
 def _differing(found: Comparison) -> pd.DataFrame:
     """The pairs with a difference that the tables can show."""
     return found.pairs[found.pairs["difference"].abs().round(1) > 0]
-
-
-def _p(value: float) -> str:
-    return f"p {probability(value)}" if value < 0.001 else f"p = {probability(value)}"
 
 
 def _ends(metric: Compared) -> str:

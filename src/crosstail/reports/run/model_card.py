@@ -1,6 +1,5 @@
 """A run's model card: what the model is, what it was trained on, how accurate it is, and where not to trust it."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -194,7 +193,8 @@ def _training(result: RunResult) -> Iterator[str]:
     spec = result.spec
     own, defined = discovery.own_files, "a user-defined file"  # whose code a report does not run
     parts = [] if own(spec.algorithm) else algorithms.docstrings(algorithms.find(spec.algorithm))
-    yield f"Algorithm: {spec.algorithm} ({'; '.join(map(_first_sentence, parts)) or defined})."
+    firsts = [" ".join(doc.strip().split("\n\n")[0].split()).rstrip(".") for doc in parts]
+    yield f"Algorithm: {spec.algorithm} ({'; '.join(firsts) or defined})."
     if spec.second_stage:
         about = defined if own(spec.second_stage) else second_stages.entry(spec.second_stage).what
         yield f"Second stage: {spec.second_stage}, on fixed features ({about})."
@@ -268,10 +268,6 @@ def resolution_note(tested: pd.DataFrame) -> str:
 def _pretrained(spec: RunSpec) -> bool:
     assert spec.backbone is not None
     return spec.weights != backbones.RANDOM and backbones.pretrained(spec.backbone) is not None
-
-
-def _first_sentence(doc: str) -> str:
-    return re.sub(r"\s+", " ", doc.strip().split("\n\n")[0]).rstrip(".")
 
 
 def _pair_names(pairs: pd.DataFrame) -> str:

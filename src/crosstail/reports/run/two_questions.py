@@ -112,13 +112,10 @@ def questions_table(found: Questions) -> Table:
     """The same for all samples and for each site."""
     rows = [[name, *map(_cell, cells)] for name, cells in found.rows()]
     header = ["site", f"{ALIKE}: default", f"{COME}: default", f"{ALIKE}: with option", f"{COME}: with option"]
-    note = f"% right, with 95 % interval. {found.meaning}{_tested(found)}"
+    note, some, every = f"% right, with 95 % interval. {found.meaning}", found.informed.totals, found.default.totals
+    if some.sum() < every.sum():
+        note += f" The answers with option are known for {some.sum():,} of {every.sum():,} test samples."
     return Table(header=header, rows=rows, note=note, emphasised={(i, j) for i in range(len(rows)) for j in (1, 4)})
-
-
-def _tested(found: Questions) -> str:
-    some, every = int(found.informed.totals.sum()), int(found.default.totals.sum())
-    return "" if some == every else f" The answers with option are known for {some:,} of {every:,} test samples."
 
 
 def card_of(found: Questions) -> Card:
