@@ -45,8 +45,8 @@ class PairAccuracy(PairValues):
             table = np.asarray(getattr(self, name))
             if table.ndim != 2 or table.dtype.kind not in "iu":
                 raise ValueError(f"{name} is {table.dtype} of shape {table.shape}, expected integers (D, C)")
-            if table.shape != self.totals.shape:
-                raise ValueError(f"{name} has shape {table.shape} but totals has {self.totals.shape}")
+            if table.shape != np.shape(self.totals):
+                raise ValueError(f"{name} has shape {table.shape} but totals has {np.shape(self.totals)}")
             table = table.astype(np.int64)  # a private copy
             table.setflags(write=False)
             object.__setattr__(self, name, table)

@@ -72,12 +72,12 @@ def graph_chart(
     middle = [{"op": "mean", "field": end, "as": f"middle_{end}"} for end in "xy"]
     lines = base.transform({"joinaggregate": middle, "groupby": ["class"]}).where({"param": picked, "empty": not many})
     lines = lines.mark("rule", strokeWidth=1.5, strokeOpacity=0.55)
-    lines = lines.encode(x=field("x:Q", scale=across), y=field("y:Q", scale=down), x2="middle_x", y2="middle_y")
+    places = {"x": field("x:Q", scale=across), "y": field("y:Q", scale=down)}
+    lines = lines.encode(**places, x2="middle_x", y2="middle_y")
     named = base.transform(
         {"aggregate": [{"op": "mean", "field": end, "as": end} for end in "xy"], "groupby": ["class"]}
     )
     named = named.where({"param": picked, "empty": len(classes) <= NAMED}).mark("text", fontWeight="bold", dy=-4)
-    places = {"x": field("x:Q", scale=across), "y": field("y:Q", scale=down)}
     named = named.encode(**places, text="class:N", color={"value": INK})
     distance = "distance in feature space (2-D scaling)"
     sizes = {"scale": {"range": [8, 80] if many else [60, 500]}, "legend": {"orient": "bottom", "tickCount": 3}}

@@ -6,7 +6,7 @@ import pandas as pd
 
 from crosstail.metrics import LEVEL
 from crosstail.metrics._ranks import compare_ranks
-from crosstail.reports.compare.tables import RANKED, metric_of, of_metric
+from crosstail.reports.compare.tables import everywhere
 from crosstail.reports.document.model import Block, Table, Text
 from crosstail.reports.wording import number, probability, several
 
@@ -15,9 +15,8 @@ FEWEST = 10  # data sets
 
 def ranks(summary: pd.DataFrame) -> Iterator[Block]:
     """Mean ranks on the test sets of the methods that were run on all of ten or more data sets."""
-    rows = of_metric(summary, RANKED)
-    order = list(dict.fromkeys(rows["data"]))
-    values = metric_of(summary).sign * rows.pivot(index="method", columns="data", values="mean")[order].dropna()
+    values = everywhere(summary)
+    order = list(map(str, values))
     if len(order) < FEWEST or len(values) < 3:
         return
     found = compare_ranks(values.T.to_numpy())

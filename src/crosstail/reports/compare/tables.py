@@ -103,6 +103,13 @@ def of_metric(
     return rows[rows["data"] == data].sort_values("mean", ascending=lower_first, kind="stable")
 
 
+def everywhere(summary: pd.DataFrame) -> pd.DataFrame:
+    """What methods are ranked by, higher is better: a row for each that was run on all data sets, a column for each."""
+    rows = of_metric(summary, RANKED)
+    table = rows.pivot(index="method", columns="data", values="mean")[list(dict.fromkeys(rows["data"]))]
+    return metric_of(summary).sign * table.dropna()
+
+
 def overall_table(summary: pd.DataFrame) -> pd.DataFrame:
     """One row per method: its average on each data set, and the mean of these if it was run on all of them."""
     rows = of_metric(summary, ["average", "accuracy"])

@@ -110,17 +110,15 @@ def overall(summary: pd.DataFrame) -> Table:
 
 def effects(summary: pd.DataFrame) -> Table | None:
     """The gain of each method that was run on all data sets, with a data set as the unit; None of a single one."""
-    metric, rows = metric_of(summary), of_metric(summary, RANKED)
-    order = list(dict.fromkeys(rows["data"]))
-    values = metric.sign * rows.pivot(index="method", columns="data", values="mean")[order].dropna()
-    if len(order) < 2 or len(values) < 2:
+    values, digits = tables.everywhere(summary), metric_of(summary).digits
+    order = list(map(str, values))
+    if min(values.shape) < 2:
         return None
     base = BASELINE if BASELINE in values.index else values.mean(axis=1).idxmax()
     gains = values - values.loc[str(base)]
     ends = np.array([mean_interval(row) if row.any() else (np.nan,) * 2 for row in gains.to_numpy()])
     table = gains.assign(mean=gains.mean(axis=1), low=ends[:, 0], high=ends[:, 1])
     table = table.sort_values("mean", ascending=False, kind="stable").reset_index()
-    digits = metric.digits
     columns: Columns = {"method": itemgetter("method"), "mean": shown("mean", digits, "+")}
     columns |= {"95 % interval": lambda row: interval(row["low"], row["high"], "+z", digits)}
     columns |= {data: shown(data, digits, "+") for data in order}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -12,11 +13,11 @@ from crosstail.metrics._calibration import Calibration, balanced_weights
 from crosstail.metrics._reliability import calibration_error, reliability
 from crosstail.prediction.sets import COVERAGE
 from crosstail.reports.charts import INK, colours, palette, tip
-from crosstail.reports.document.model import Block, Chart, Heading, Table, Text
+from crosstail.reports.document.model import Block, Chart, Columns, Heading, Table, Text, records_table
 from crosstail.reports.run.certainty_data import FILE, SETS, Certainty, pair_sets, rows_by, set_rows, summary
 from crosstail.reports.run.suspects import suspects
 from crosstail.reports.vega_lite import draw, field, layer
-from crosstail.reports.wording import interval, number
+from crosstail.reports.wording import both_ends, counts, interval, number, shown
 from crosstail.training.result import RunResult
 from crosstail.training.run import Run
 
@@ -175,27 +176,18 @@ def reliability_chart(curves: pd.DataFrame) -> Iterator[Chart]:
 def _classes(table: pd.DataFrame) -> Iterator[Block]:
     found = rows_by(table, "class")
     worst = found.sort_values("macro_f1", kind="stable").head(CLASSES) if len(found) > CLASSES else found
-    shares, others = ("accuracy", "macro_f1", "auroc"), ("log_loss", "brier")
-    rows = [
-        [
-            row["class"],
-            f"{row['samples']:,}",
-            *(number(100 * row[name]) for name in shares),
-            *(number(row[name], 3) for name in others),
-            number(100 * row["calibration_error"]),
-            interval(100 * row["calibration_low"], 100 * row["calibration_high"]),
-        ]
-        for row in worst.to_dict("records")
-    ]
-    header = ["class", "tested", "accuracy, %", "F1, %", "AUROC, %", "log loss", "Brier score"]
+    shares = 100 * worst[["accuracy", "macro_f1", "auroc", "calibration_error", "calibration_low", "calibration_high"]]
+    worst = worst.assign(**shares).rename(columns={"calibration_low": "low", "calibration_high": "high"})
+    columns: Columns = {"class": itemgetter("class"), "tested": counts("samples"), "accuracy, %": shown("accuracy")}
+    columns |= {"F1, %": shown("macro_f1"), "AUROC, %": shown("auroc"), "log loss": shown("log_loss", 3)}
+    columns |= {"Brier score": shown("brier", 3), "calibration error, points": shown("calibration_error")}
+    columns |= {"95 % interval": both_ends}
     title = "By class, in all domains" if len(found) <= CLASSES else f"The {CLASSES} classes with the lowest F1"
-    yield Table(
-        header=[*header, "calibration error, points", "95 % interval"],
-        rows=rows,
-        title=title,
-        note="All samples are weighted equally; F1 and AUROC are of the class against all others. "
-        f"`{FILE}` has all metrics of every domain, class and pair.",
+    note = (
+        "All samples are weighted equally; F1 and AUROC are of the class against all others. "
+        f"`{FILE}` has all metrics of every domain, class and pair."
     )
+    yield records_table(worst.to_dict("records"), columns, title=title, note=note)
 
 
 def _sets(result: RunResult, table: pd.DataFrame) -> Iterator[Block]:
