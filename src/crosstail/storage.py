@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from glob import escape
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 import msgspec
 
@@ -39,19 +39,31 @@ def replacing(path: Path) -> Iterator[Path]:
         with suppress(OSError), abandoned.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             abandoned.unlink()
-    partial = path.with_name(f".{os.urandom(6).hex()}.part.{path.name}")
+    partial, own = _locked(path)
     try:
-        with naming(path):
-            own = partial.open("wb")
         with own:
-            with suppress(OSError):  # not every file system has locks
-                if fcntl:
-                    fcntl.flock(own, fcntl.LOCK_EX)
             yield partial
-        partial.replace(path)
+            if fcntl:
+                partial.replace(path)  # while it is locked, so that nobody takes it for abandoned
+        if not fcntl:
+            partial.replace(path)  # Windows renames closed files only
     except BaseException:
         partial.unlink(missing_ok=True)  # a full disk needs the space
         raise
+
+
+def _locked(path: Path) -> tuple[Path, BinaryIO]:
+    """A new file beside another one, locked; another process may remove it before it is, so that it takes a second."""
+    while True:
+        partial = path.with_name(f".{os.urandom(6).hex()}.part.{path.name}")
+        with naming(path):
+            own = partial.open("wb")
+        with suppress(OSError):  # not every file system has locks
+            if fcntl:
+                fcntl.flock(own, fcntl.LOCK_EX)
+        if not fcntl or os.fstat(own.fileno()).st_nlink:
+            return partial, own
+        own.close()
 
 
 @contextmanager

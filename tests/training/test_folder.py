@@ -2,6 +2,7 @@
 
 import errno
 import os
+import threading
 from dataclasses import replace
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from crosstail.metrics import PairAccuracy
+from crosstail.storage import write_json
 from crosstail.training import RunSpec
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.folder import RunFolder
@@ -71,6 +73,24 @@ def test_what_a_kill_left_half_written_is_ignored_and_cleaned_in_the_end(folder)
     assert folder.result() is None and folder.spec() == SPEC and folder.records() == []
     folder.finish(None)
     assert sorted(path.name for path in folder.path.iterdir()) == ["data.json", "result.json", "spec.json"]
+
+
+def test_writers_of_one_file_do_not_take_each_others_for_abandoned(tmp_path):
+    file, failed = tmp_path / "data.json", []
+
+    def write():
+        try:
+            for number in range(300):
+                write_json(file, {"number": number})
+        except OSError as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=write) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == [] and [path.name for path in tmp_path.iterdir()] == ["data.json"]
 
 
 @pytest.mark.parametrize("name", ["checkpoint.pt", "result.json", "records.jsonl"])
