@@ -133,13 +133,25 @@ def test_label_distribution_says_what_is_rare(runs):
     assert chart.title == title and chart.drawing.to_dict()["facet"]["sort"] == ["d0", "d1"]
 
 
-def test_many_classes_are_ranked(make_run, tmp_path):
-    counts = np.random.default_rng(0).integers(0, 300, (2, 60))
+@pytest.mark.parametrize("classes", [60, 1000])
+def test_many_classes_are_ranked_and_above_150_shown_in_groups(make_run, tmp_path, classes):
+    counts = np.random.default_rng(0).integers(0, 300, (2, classes))
     make_run("a", np.zeros_like(counts), totals=np.ones_like(counts), counts=counts)
     found, _ = method_runs(read_runs([tmp_path]).chosen)
-    order = sorted(range(60), key=lambda c: -counts[:, c].sum())
-    shown = counts_chart("l", found[0]).drawing.to_dict()["spec"]["encoding"]["x"]
-    assert shown["sort"] == [f"c{c}" for c in order] and "common to rare" in shown["title"]
+    order = sorted(range(classes), key=lambda c: -counts[:, c].sum())
+    number = min(classes, 150)
+    sizes = [classes // number + (i < classes % number) for i in range(number)]
+    starts = [sum(sizes[:i]) for i in range(number)]
+    chart = counts_chart("l", found[0])
+    drawing = chart.drawing.to_dict()
+    names = drawing["spec"]["encoding"]["x"]["sort"]
+    assert names[:2] == ([f"c{c}" for c in order[:2]] if classes == 60 else ["1 to 7", "8 to 14"])
+    (shown,) = drawing["datasets"].values()
+    for d in range(2):
+        drawn = {row["class"]: row["count"] for row in shown if row["domain"] == f"d{d}"}
+        expected = [np.mean([counts[d, c] for c in order[a : a + n]]) for a, n in zip(starts, sizes, strict=True)]
+        np.testing.assert_allclose([drawn[name] for name in names], expected)
+    assert ("1,000 classes" in chart.note) == (classes == 1000)
 
 
 def test_of_many_pairs_a_chart_shows_a_sample_and_says_so(make_run, tmp_path):

@@ -23,6 +23,7 @@ from crosstail.training.folder import RunFolder
 CORRELATED = 5  # points from which a correlation is worth a number
 MODELS = 10  # the same of models, whose seeds and hyperparameters make them differ less
 LABELLED = 40  # up to this many classes, each has room for its name
+BARS = 150  # per domain at most; of more classes, a bar is the mean of several
 
 LEGEND: dict[str, Any] = {"orient": "top", "labelLimit": 0, "columns": 3, "symbolOpacity": 1}
 
@@ -34,18 +35,24 @@ def shortlist(summary: pd.DataFrame, data: str, baseline: str, number: int = 6) 
     return list(dict.fromkeys([*first, *ranked["method"]]))[:number]
 
 
-def counts_table(run: MethodRun) -> pd.DataFrame:
-    """Training samples and shot group of each pair."""
-    table = label_table(run.counts, run.runs[0].domains, run.runs[0].classes)
-    return table.assign(shot=shot_group(table["count"], *shot_thresholds(run.runs[0].spec.dataset)))
+def counts_table(run: MethodRun, bars: int | None = None) -> pd.DataFrame:
+    """Training samples and shot group of each pair; of more classes than `bars`, means of as many groups of them."""
+    counts, classes = np.asarray(run.counts), list(run.runs[0].classes)
+    if bars and len(classes) > bars:
+        groups = np.array_split(np.argsort(-counts.sum(0), kind="stable"), bars)
+        ends = np.cumsum([len(group) for group in groups])
+        classes = [f"{end - len(group) + 1:,} to {end:,}" for group, end in zip(groups, ends, strict=True)]
+        counts = np.stack([counts[:, group].mean(1) for group in groups], axis=1)  # (D, groups)
+    table = label_table(counts, run.runs[0].domains, classes)
+    return table.assign(shot=shot_group(table["count"].round(), *shot_thresholds(run.runs[0].spec.dataset)))
 
 
 def counts_chart(name: str, run: MethodRun) -> Chart:
     """Label distribution of each domain; many classes are without names, from common to rare."""
-    table, counts = counts_table(run), np.asarray(run.counts)
-    labelled = counts.shape[1] <= LABELLED
-    by_size = np.arange(counts.shape[1]) if labelled else np.argsort(-counts.sum(0), kind="stable")
-    classes = [run.runs[0].classes[c] for c in by_size]
+    table, counts = counts_table(run, BARS), np.asarray(run.counts)
+    labelled, classes = counts.shape[1] <= LABELLED, list(dict.fromkeys(table["class"]))
+    if LABELLED < len(classes) == counts.shape[1]:
+        classes = [run.runs[0].classes[c] for c in np.argsort(-counts.sum(0), kind="stable")]
     what = "class" + ", from common to rare" * (not labelled)
     base = draw(width=max(150, min(12 * len(classes), 240)), height=120).mark("bar")
     panel = base.encode(
@@ -61,6 +68,9 @@ def counts_chart(name: str, run: MethodRun) -> Chart:
     title = f"{run.data}: {each} training samples" + (f", and {empty:,} of {counts.size:,} have none" if empty else "")
     many, few = shot_thresholds(run.runs[0].spec.dataset)
     note = f"Many: more than {many} training samples; medium: {few + 1} to {many}; few: 1 to {few}; zero: none."
+    note += f" There are {counts.shape[1]:,} classes: a bar is the mean of several, from common to rare." * (
+        counts.shape[1] > BARS
+    )
     return Chart(name, title, drawing, "Bars: training samples per class, one panel per domain", note)
 
 
