@@ -45,7 +45,7 @@ def test_the_terminal_and_the_page_show_the_pooled_accuracy_and_each_fold(crosst
         tested = str(np.sum(run.test.totals))
         assert lines[str(k)][1:3] == [tested, f"{100 * run.test.pair_average:.1f}"]
     spread = np.std([100 * run.test.pair_average for run in runs], ddof=1)
-    assert lines["±"][3] == f"{spread:.1f}"
+    assert lines["±"][4] == f"{spread:.1f}"
     assert re.fullmatch("Next: crosstail fit .* --folds 3 .*--refit --out cv", done.out.splitlines()[-1])
     page = Path("cv/report.html").read_text(encoding="utf-8")
     assert re.search(rf">pooled<.*>{totals.sum()}<.*>{pooled}<", page)

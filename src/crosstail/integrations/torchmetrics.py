@@ -14,7 +14,8 @@ from crosstail.metrics._views import pair_index
 try:
     _TORCHMETRICS: Any = import_module("torchmetrics")
 except ImportError as error:
-    raise ImportError("crosstail.integrations.torchmetrics needs torchmetrics: pip install torchmetrics") from error
+    how = "pip install 'crosstail[torchmetrics]'"
+    raise ImportError(f"crosstail.integrations.torchmetrics needs torchmetrics: {how}", name="torchmetrics") from error
 
 
 class PairMetric(_TORCHMETRICS.Metric):  # type: ignore[misc]
