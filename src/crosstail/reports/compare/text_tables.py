@@ -156,9 +156,11 @@ def other_tables(results: Results) -> list[Table]:
         title = f"Differences between methods: {sure} of {len(tests)} significant"
         formats: dict[str, Callable[[Any], str]] = dict.fromkeys(("p", "adjusted"), probability)
         formats["difference"] = lambda v: number(v, decimals, "+")
+        formats["same"] = lambda v: "yes" if v else ""
         differences = plain_table("significance", title, tests, decimals, **formats)
         header = [
-            {"adjusted": "corrected p", "low": "from", "high": "to"}.get(name, name) for name in differences.header
+            {"adjusted": "corrected p", "low": "from", "high": "to", "same": "same answers"}.get(name, name)
+            for name in differences.header
         ]
         in_points = "Points, with" if metric.share else "With"
         found.append(replace(differences, header=header, note=f"{in_points} 95 % intervals: {how(tests)}."))
