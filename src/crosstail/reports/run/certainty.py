@@ -72,10 +72,10 @@ class Confidence:
         return 100 * found, 100 * low, 100 * high
 
     def cancels(self) -> bool:
-        """Whether the error is larger than in each of several domains, which have fewer bins."""
+        """Whether the error is larger than in each of several domains, because some of them have fewer bins."""
         every = [self.domain == d for d in np.unique(self.domain)]
         larger = self.error()[0] > max(self.error(own)[0] for own in every)
-        return len(every) > 1 and larger and len(self._bins(slice(None))) > max(len(self._bins(own)) for own in every)
+        return len(every) > 1 and larger and len(self._bins(slice(None))) > min(len(self._bins(own)) for own in every)
 
     def curves(self, domains: Sequence[str], together: str = "all domains") -> pd.DataFrame:
         """Confidence and accuracy in %, by bins of equal weight: of each domain with several, and if some lack them,
@@ -130,8 +130,8 @@ def _calibrated(result: RunResult, about: Certainty) -> Iterator[Block]:
     )
     if confidence.cancels():
         yield Text(
-            "This is more than in each domain: its samples are fewer, so they are compared in fewer groups of similar "
-            "confidence, where too much and too little of it cancel out."
+            "This is more than in each domain: where samples are few, they are compared in few groups of similar "
+            "confidence, in which too much and too little of it cancel out."
         )
     every = reliability_rows(test, given, about.metrics)
     rows = [[name, tested, *error] for name, tested, _, *error in (row[:5] for row in every)]
