@@ -217,7 +217,7 @@ def _compare(
 
 
 def _as_they_come(predictor: Predictor, site: str | None) -> dict[str, Any]:
-    """How probabilities of the file become those for classes as frequent as somebody says, as in `predict --prior`."""
+    """How probabilities of the file become those for classes as frequent as given, as in `predict --prior`."""
     given, names = predictor.calibration, predictor.run.result.domains
     sharpness = float(given.sharpness_of(names)[predictor.site(site)])
     shares = training_shares(np.array(predictor.run.result.counts))

@@ -1,4 +1,4 @@
-"""Names that a source spells in several ways: merged, kept, or noted for whoever decides."""
+"""Names that a source spells in several ways: merged, kept, or noted until the user decides."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -29,9 +29,7 @@ def after_quick(found: RaceResult, forecast: Forecast, plan: Plan) -> str:
         return f"{more}."
     first = found.leaderboard[0]
     test = f"{number(100 * first.test)} % on test (95 % interval {interval(100 * first.low, 100 * first.high)})"
-    # Measured by studies.default_method and shown in docs/results/default.md.
-    rarely = "on the nine sets that we measured, none of them was better than frozen:blend by more than noise"
     return (
         f"Of the methods that train nothing, {first.method} is best on validation "
-        f"({find(first.selected_on).shown(first.validation)}), with {test}. {more}; {rarely}."
+        f"({find(first.selected_on).shown(first.validation)}), with {test}. {more}."
     )
