@@ -228,8 +228,8 @@ def page(name: str, found: Sequence[dict[str, Promise]]) -> Iterator[str]:
     yield from table(header, [own + cells for own, cells in zip(kept, values, strict=True)])
     yield "A promise counts as kept if the two intervals overlap, coverage if its interval reaches 90 %. Where no label"
     yield "error is listed, nothing was promised and nothing found: six are planted in each folder. They are among"
-    yield "frequent pairs since a first version, with twelve anywhere, made accuracy on wrong labels (86.7 %) miss the true one"
-    yield "(96.8 %): wrong labels in rare pairs make a page too pessimistic."
+    yield "frequent pairs since a first version, with twelve anywhere, made accuracy on wrong labels (86.7 %) miss the true"
+    yield "one (96.8 %): wrong labels in rare pairs make a page too pessimistic."
 
 
 def main() -> None:
