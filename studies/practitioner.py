@@ -226,10 +226,10 @@ def page(name: str, found: Sequence[dict[str, Promise]]) -> Iterator[str]:
     values = [[f"{one[what].said} → {one[what].true}" for one in found] for what in found[0]]
     header = ["said → true", "kept", *(f"folder {k}" for k in range(1, len(found) + 1))]
     yield from table(header, [own + cells for own, cells in zip(kept, values, strict=True)])
-    yield "A promise counts as kept if the two intervals overlap, coverage if its interval reaches 90 %. Where no label"
-    yield "error is listed, nothing was promised and nothing found: six are planted in each folder. They are among"
-    yield "frequent pairs since a first version, with twelve anywhere, made accuracy on wrong labels (86.7 %) miss the true"
-    yield "one (96.8 %): wrong labels in rare pairs make a page too pessimistic."
+    yield "A promise counts as kept if the two intervals overlap, coverage if its interval reaches 90 %. Where no"
+    yield "label error is listed, nothing was promised and nothing found: six are planted in each folder. They are"
+    yield "among frequent pairs since a first version, with twelve anywhere, made accuracy on wrong labels (86.7 %)"
+    yield "miss the true one (96.8 %): wrong labels in rare pairs make a page too pessimistic."
 
 
 def main() -> None:
