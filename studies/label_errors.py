@@ -30,7 +30,7 @@ LESIONS = {"domain": "source", "label": "diagnosis", "group": "lesion_id"}
 
 def sets(data: Path) -> Iterator[tuple[str, DomainDataset]]:
     """Real sets as vectors: frozen features of photos, and sentence embeddings."""
-    frozen = {"backbone": "efficientnet_lite0", "freeze": True}
+    frozen = {"backbone": "efficientnet_lite0", "tune": "none"}
     for name, spec in (
         ("Office-Caltech10", RunSpec(dataset=str(data / "office-caltech10"), **frozen)),
         ("ham10000 by lesion", RunSpec(dataset=str(data / "ham10000/manifest.csv"), columns=LESIONS, **frozen)),

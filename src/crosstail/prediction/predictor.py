@@ -65,7 +65,7 @@ class Predictor:
     def _frozen(self, weights: str | None) -> Backbone | None:
         """The backbone that embedded the training data, verified by the checksum of its weights."""
         spec, checksum = self.run.result.spec, self.run.result.weights
-        if weights and not spec.freeze:
+        if weights and not spec.frozen:
             raise ValueError("the run contains all weights of its model, which was trained whole: remove --weights")
         try:
             backbone = frozen_backbone(spec, self.input_shape, weights)

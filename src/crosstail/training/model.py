@@ -28,8 +28,10 @@ def build_algorithm(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.in
 def _build_backbone(spec: RunSpec, shape: tuple[int, ...]) -> Backbone:
     name = trained_backbone(spec)
     if name == "identity" and len(shape) > 1:
-        raise ValueError(f"{spec.algorithm} trains no backbone: add --freeze, or choose an algorithm that trains one")
-    if spec.freeze:
+        raise ValueError(
+            f"{spec.algorithm} trains no backbone: add --tune none, or choose an algorithm that trains one"
+        )
+    if spec.tune == "none":
         return backbones.build(name, shape, spec.width)
     return backbones.build(name, shape, spec.width, weights=spec.weights, resolution=spec.resolution)
 

@@ -1,4 +1,4 @@
-"""Defaults that depend on the data: backbone, freezing, augmentation, steps, batch size, learning rates."""
+"""Defaults that depend on the data: backbone, what is tuned, augmentation, steps, batch size, learning rates."""
 
 from dataclasses import replace
 from functools import cache, partial
@@ -9,9 +9,10 @@ from crosstail.data import protocols
 from crosstail.second_stages import FittedStage
 from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
-FROZEN = "efficientnet_lite0"  # for `--freeze` without a backbone
+FROZEN = "efficientnet_lite0"  # for `--tune none` or `last` without a backbone
 STEPS, BATCH_SIZE = 1000, 24
-ON_FEATURES, ON_PIXELS, ON_ONE_DOMAIN, SECOND_STAGE = "frozen", "bsoftmax+coral", "bsoftmax", "blend"
+ON_FEATURES, ON_ACTIVATIONS, SECOND_STAGE = "frozen", "bsoftmax", "blend"
+ON_PIXELS, ON_ONE_DOMAIN = "bsoftmax+coral", "bsoftmax"
 
 
 def resolve(spec: RunSpec) -> RunSpec:
@@ -39,7 +40,7 @@ def all_hparams(algorithm: str, given: dict[str, Any], *, finetune: bool) -> dic
 
 def finetunes(spec: RunSpec) -> bool:
     """Whether a whole pretrained network is trained."""
-    return not spec.freeze and _network(spec) is not None
+    return not spec.frozen and _network(spec) is not None
 
 
 def trained_backbone(spec: RunSpec) -> str:
@@ -47,7 +48,7 @@ def trained_backbone(spec: RunSpec) -> str:
     assert spec.backbone is not None
     if not algorithms.find(spec.algorithm).learns:
         return "identity"
-    return HEADS[spec.head] if spec.freeze else spec.backbone
+    return HEADS[spec.head] if spec.tune == "none" and spec.head else spec.backbone
 
 
 def steps_of_stages(spec: RunSpec) -> tuple[int, ...]:
@@ -103,8 +104,10 @@ def _with_algorithm(spec: RunSpec) -> RunSpec:
     if spec.algorithm != AUTO:
         return spec
     spec = replace(spec, second_stage=spec.second_stage or SECOND_STAGE)
-    if spec.freeze or spec.backbone in HEADS.values():
+    if spec.tune == "none" or spec.backbone in HEADS.values():
         return replace(spec, algorithm=ON_FEATURES)
+    if spec.stages:
+        return replace(spec, algorithm=ON_ACTIVATIONS)
     domains = data.count_domains(spec.dataset, spec.columns)
     alone = domains is not None and domains - spec.unseen_domains < 2
     return replace(spec, algorithm=ON_ONE_DOMAIN if alone else ON_PIXELS)
@@ -131,14 +134,18 @@ def _with_data_defaults(spec: RunSpec) -> RunSpec:
     spec = replace(spec, dataset=data.spelled(spec.dataset), protocol=protocol)
     kind = cache(partial(data.kind_in, spec.dataset, spec.columns))  # of a resolved spec the data may be gone
     if spec.backbone is None:
-        spec = replace(spec, backbone=FROZEN if spec.freeze else kind().backbone)
+        spec = replace(spec, backbone=FROZEN if spec.frozen else kind().backbone)
     elif not spec.backbone.startswith(backbones.PREFIX):
         spec = replace(spec, backbone=discovery.known("crosstail.backbones", spec.backbone, "backbone"))
-    if spec.freeze is None:
+    if spec.tune is None:
         usual = backbones.pretrained(kind().backbone) is not None
-        spec = replace(spec, freeze=usual and _network(spec) is not None)
+        spec = replace(spec, tune="none" if usual and _network(spec) is not None else "all")
+    if spec.tune == "last:1":
+        spec = replace(spec, tune="last")
+    if spec.frozen and spec.head is None:
+        spec = replace(spec, head="linear" if spec.stages else "mlp")
     if spec.augment is None:
-        spec = replace(spec, augment=kind().augments and not spec.freeze)
+        spec = replace(spec, augment=kind().augments and spec.tune != "none")
     sheet = data.sheet_of(spec.dataset)
     steps, batch_size = (sheet.steps, sheet.batch_size) if sheet else (STEPS, BATCH_SIZE)
     return replace(spec, steps=spec.steps or steps, batch_size=spec.batch_size or batch_size)

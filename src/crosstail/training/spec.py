@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -26,6 +27,8 @@ Average = Literal["moving", "uniform", "swad"]
 HEADS = {"mlp": "mlp", "linear": "identity"}
 """The heads on frozen features, and the backbone that implements each."""
 
+
+TUNE = r"none|all|last(:[1-9]\d?)?"
 
 FOLLOWS = {
     "algorithm": "dataset",
@@ -60,9 +63,9 @@ ASIDE = "does not identify the run"
 class RunSpec(DataSpec):
     """One training run: samples, and how a model is trained on them. Two runs with equal identity are the same run.
 
-    `resolve` fills in the defaults that depend on the data: algorithm, backbone, freeze, augment, steps, batch_size and
-    hparams. `width`, `resolution`, `weights` and `labels` may stay None, which stands for the default of the backbone
-    or the benchmark.
+    `resolve` fills in the defaults that depend on the data: algorithm, backbone, tune, head, augment, steps, batch_size
+    and hparams. `width`, `resolution`, `weights` and `labels` may stay None, which stands for the default of the
+    backbone or the benchmark, and `tuned_share` None is chosen by the run.
     """
 
     algorithm: str = AUTO
@@ -91,15 +94,24 @@ class RunSpec(DataSpec):
     resolution: int | None = None
     """Image size in pixels; default: what the backbone was trained on."""
 
-    freeze: bool | None = None
-    """Embed each image once and train a head on the features, or train the whole backbone.
-    Default: freeze pretrained backbones on image files."""
+    tune: str | None = None
+    """How much of the backbone is trained: none (a head on features that are computed once), last (its last stage, on
+    activations that are computed once; last:2 the last two stages), or all. Default: none for pretrained backbones on
+    image files, otherwise all."""
 
-    head: Literal["mlp", "linear"] = "mlp"
-    """What is trained on frozen features."""
+    tuned_share: float | None = None
+    """With --tune last: share of the tuned weights in their average with the pretrained ones, 0 to 1. Default: chosen
+    on held-out samples if the second stage is fitted, otherwise 1."""
+
+    head: Literal["mlp", "linear"] | None = None
+    """What is trained on the features of --tune none or last. Default: mlp with none, linear with last."""
 
     views: int = 0
-    """With frozen features: augmented views embedded beside each image."""
+    """With --tune none or last: augmented views embedded beside each image."""
+
+    cache: Annotated[str | None, ASIDE] = None
+    """With --tune last: disk space for kept activations, such as 20GB; what does not fit is computed in every step.
+    Default: a quarter of what is free."""
 
     width: int | None = None
     """Width of the network that is trained."""
@@ -138,6 +150,10 @@ class RunSpec(DataSpec):
                 raise ValueError(f"{name} is {value}, expected 1 or more")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
+        if self.tune is not None and not re.fullmatch(TUNE, self.tune):
+            raise ValueError(f"tune is {self.tune!r}, expected none, last, all, or last:2 for the last two stages")
+        if self.tuned_share is not None and not 0 <= self.tuned_share <= 1:
+            raise ValueError(f"tuned_share is {self.tuned_share}, expected 0 to 1")
         for name, known in (("select_on", metrics.criteria()), ("average", get_args(Average))):
             value = getattr(self, name)
             if value is not None and value not in known:
@@ -156,6 +172,17 @@ class RunSpec(DataSpec):
     def method(self) -> str:
         """Algorithm and second stage in one word, as tables and sweeps name them."""
         return self.algorithm if self.second_stage is None else f"{self.algorithm}:{self.second_stage}"
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the backbone, or the part in front of what is tuned, stays fixed, so that it runs once per sample."""
+        return self.tune not in (None, "all")
+
+    @property
+    def stages(self) -> int:
+        """How many of the last stages are tuned on kept activations: 0 but with `--tune last`."""
+        name, _, number = (self.tune or "").partition(":")
+        return int(number or 1) if name == "last" else 0
 
     @property
     def selected_on(self) -> str:

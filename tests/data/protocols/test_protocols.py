@@ -129,7 +129,7 @@ def test_a_redrawn_split_embeds_no_image_again(tmp_path: Path, monkeypatch) -> N
     monkeypatch.setenv("CROSSTAIL_CACHE", str(tmp_path / "cache"))
     images = np.random.default_rng(0).integers(0, 255, (20, 32, 32, 3), np.uint8)
     np.savez(tmp_path / "i.npz", x=images, y=[0, 1] * 10, domain=[0] * 10 + [1] * 10)
-    frozen = {"backbone": "efficientnet_lite0", "freeze": True, "resolution": 32}
+    frozen = {"backbone": "efficientnet_lite0", "tune": "none", "resolution": 32}
     spec = resolve(RunSpec(dataset=str(tmp_path / "i.npz"), protocol="dg", unseen="0", **frozen))
     reports: list[tuple[str, int, int]] = []
     first = load_inputs(spec).embedded(lambda *report: reports.append(report))

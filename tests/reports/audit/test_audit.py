@@ -362,7 +362,7 @@ def test_regime_and_what_to_try(train, expected):
 
 
 def test_options_for_images():
-    assert recommend(audit(from_counts([[30, 30], [30, 30]], images=True))) == ["--freeze"]
+    assert recommend(audit(from_counts([[30, 30], [30, 30]], images=True))) == ["--tune", "none"]
     assert recommend(audit(from_counts([[130, 130], [130, 130]], images=True))) == []
     assert recommend(audit(from_counts([[300, 130]], images=True))) == ["--algorithm", "bsoftmax"]
 
@@ -392,9 +392,9 @@ def test_it_says_how_far_apart_the_two_questions_are():
 
 
 def test_frozen_features_are_advised_for_few_images_only():
-    assert "--freeze" in audit(from_counts([[30, 30], [30, 30]], images=True)).advice[-1]
-    assert "--freeze" not in " ".join(audit(from_counts([[30, 30], [30, 30]])).advice)
-    assert "--freeze" not in " ".join(audit(from_counts([[130, 130], [130, 130]], images=True)).advice)
+    assert "--tune none" in audit(from_counts([[30, 30], [30, 30]], images=True)).advice[-1]
+    assert "--tune none" not in " ".join(audit(from_counts([[30, 30], [30, 30]])).advice)
+    assert "--tune none" not in " ".join(audit(from_counts([[130, 130], [130, 130]], images=True)).advice)
 
 
 # ---- JSON, tables and charts

@@ -199,8 +199,10 @@ def _training(result: RunResult) -> Iterator[str]:
         about = defined if own(spec.second_stage) else second_stages.entry(spec.second_stage).what
         yield f"Second stage: {spec.second_stage}, on fixed features ({about})."
     weights = spec.weights or ("pretrained" if _pretrained(spec) else backbones.RANDOM)
-    how = f"frozen, with a trained head ({spec.head}) on its features" if spec.freeze else "trained"
-    yield f"Backbone: {spec.backbone}, {how}; initial weights: {weights}."
+    tuned = "last stage" if spec.stages == 1 else f"last {spec.stages} stages"
+    how = {"none": f"frozen, with a trained head ({spec.head}) on its features", "all": "trained"}
+    how["last"] = f"frozen but for its {tuned}"
+    yield f"Backbone: {spec.backbone}, {how[str(spec.tune).partition(':')[0]]}; initial weights: {weights}."
     yield hyperparameters(result)
     yield from (f"Note: {note}." for note in result.notes)
     kept = (
