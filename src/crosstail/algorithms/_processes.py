@@ -7,6 +7,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from crosstail.data import DomainBatch
+from crosstail.losses.host import in_full_precision
 from crosstail.losses.processes import gathered
 
 
@@ -25,13 +26,18 @@ def joined(z: Tensor, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
 
 
 def backward_of(module: nn.Module, backward: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
-    """`backward`, followed by averaging the gradients if there are several processes."""
+    """`backward` without autocast, followed by averaging the gradients if there are several processes.
+
+    A term in full precision has its gradients in full precision, which autocast would compute in half.
+    """
 
     def both(loss: Tensor) -> None:
-        backward(loss)
-        average_gradients(list(module.parameters()))
+        with in_full_precision(loss):
+            backward(loss)
+        if dist.is_initialized():
+            average_gradients(list(module.parameters()))
 
-    return both if dist.is_initialized() else backward
+    return both
 
 
 def average_gradients(parameters: list[Tensor]) -> None:

@@ -16,6 +16,7 @@ class GroupDRO(ERM):
     differs = (
         "groups are domains, as in DomainBed, or with pairs=true, (domain, class) pairs, as in SubpopBench; a step "
         "updates the weights of all groups in the batch",
+        "a pair without training data has no weight; in SubpopBench it keeps one, which makes the loss smaller",
     )
 
     class Hparams(ERM.Hparams):
