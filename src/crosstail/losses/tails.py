@@ -111,7 +111,7 @@ def hard_sample_loss(scores: Tensor, y: Tensor, domain: Tensor, weights: Tensor)
     each = F.cross_entropy(scores, y, reduction="none")
     alike = y[:, None] == y
     hard = each.detach() - each.detach().expand(len(each), -1).masked_fill(~alike, -torch.inf).logsumexp(1)
-    return (hard.exp() * weights[domain, y] * each).sum() / len(torch.unique(y))
+    return (hard.exp() * weights[domain, y] * each).sum() / F.one_hot(y, scores.shape[1]).amax(0).sum()
 
 
 def generalised_cross_entropy(scores: Tensor, y: Tensor, *, q: float = 0.7) -> Tensor:
