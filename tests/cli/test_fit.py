@@ -102,7 +102,7 @@ def test_every_option_is_in_the_spec(crosstail, asked):
     done = crosstail(
         "fit digits --out run --algorithm boda_m --second-stage retrain --backbone efficientnet_lite0 --tune none "
         "--width 16 --labels forward:50 --labels uniform --labels step:10 --hp nu=0.5 --hp temperature=2 "
-        "--hp warmup=3 --skip-broken --column domain=site --seed 5 --data-seed 6 "
+        "--hp warmup=3 --skip-broken --seed 5 --data-seed 6 "
         "--steps 7 --batch-size 8 --evaluations 9 --json"
     )
     assert done.code == 0, done.err
@@ -124,7 +124,6 @@ def test_every_option_is_in_the_spec(crosstail, asked):
                 evaluations=9,
                 protocol="mdlt",
                 skip_broken=True,
-                columns={"domain": "site"},
             )
         )
     ]

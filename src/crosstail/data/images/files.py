@@ -8,6 +8,7 @@ from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 import PIL
@@ -94,6 +95,9 @@ def default_workers() -> int:
     return min(8, cores())
 
 
+_tables: WeakValueDictionary[tuple[Path, str], FileTable] = WeakValueDictionary()
+
+
 class ImageFiles:
     """Image files as an array (N, S, S, 3) of uint8; indexing decodes their evaluation views.
 
@@ -126,6 +130,8 @@ class ImageFiles:
         self._sizes = sizes
         self.rows = np.arange(len(self._paths))  # into the index, which all parts of a data set share
         self.table = FileTable(len(self._paths))
+        if self.in_files:  # data that are loaded again, as without their broken images, are not read again
+            self.table = _tables.setdefault((self.root.resolve(), _checksum(self._paths, self.rows)), self.table)
         self._cache: DecodedCache | None = None
 
     def __len__(self) -> int:
