@@ -140,5 +140,7 @@ def _with_data_defaults(spec: RunSpec) -> RunSpec:
     if spec.augment is None:
         spec = replace(spec, augment=kind().augments and not spec.freeze)
     sheet = data.sheet_of(spec.dataset)
+    if sheet and sheet.labels and spec.labels is None and ".py" in spec.dataset and not spec.unseen_domains:
+        spec = replace(spec, labels=sheet.labels)  # a user's sheet may change
     steps, batch_size = (sheet.steps, sheet.batch_size) if sheet else (STEPS, BATCH_SIZE)
     return replace(spec, steps=spec.steps or steps, batch_size=spec.batch_size or batch_size)

@@ -121,8 +121,8 @@ class RunSpec(DataSpec):
 
     select_on: str | None = None
     """Validation metric that selects evaluations, trials, methods and second-stage parameters: accuracy averaged over
-    pairs or domains (average), accuracy of the worst domain or pair, or another metric, averaged over pairs.
-    Default: pair_average, with dg average."""
+    pairs or domains (average), accuracy of the worst domain or pair, or another metric, averaged over pairs, or a file
+    such as ./mine.py. Default: pair_average, with dg average."""
 
     precision: Literal["32", "bf16"] = "32"
     """Floating-point precision: 32 bits, or bfloat16 mixed precision."""
@@ -140,7 +140,7 @@ class RunSpec(DataSpec):
             raise ValueError(f"views is {self.views}, expected 0 or more")
         for name, known in (("select_on", metrics.criteria()), ("average", get_args(Average))):
             value = getattr(self, name)
-            if value is not None and value not in known:
+            if value is not None and value not in known and not (name == "select_on" and value.endswith(".py")):
                 raise ValueError(f"{name} is {value!r}: {discovery.suggestion(str(value), list(known))}")
         for name, value in self.hparams.items():
             if isinstance(value, float) and not math.isfinite(value):
