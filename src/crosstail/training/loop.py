@@ -126,7 +126,9 @@ class _Loop:
             if self.averaged:
                 self.averaged.load_state_dict(checkpoint["averaged"])
             torch.set_rng_state(checkpoint["random"])
-            torch.cuda.set_rng_state_all(checkpoint["random_cuda"])
+            # There may be fewer GPUs now than there were.
+            for device, state in zip(range(torch.cuda.device_count()), checkpoint["random_cuda"], strict=False):
+                torch.cuda.set_rng_state(state, device)
             self.selected = Selected(**checkpoint["selected"])
             self.since, self.seconds = checkpoint["step"], checkpoint["seconds"]
         self.fabric.barrier()  # every process has read what one of them now writes
