@@ -27,6 +27,13 @@ def resolve(spec: RunSpec) -> RunSpec:
         spec = replace(spec, select_on=None)
     if spec.labels == ():  # which has no spelling on the command line
         spec = replace(spec, labels=("uniform",))
+    if spec.warm_up is not None and spec.warm_up >= (spec.steps or 0):
+        raise ValueError(f"--warm-up is {spec.warm_up}, expected fewer than the {spec.steps} steps of a stage")
+    usual = {"optimizer": "adam", "schedule": "constant", "warm_up": 0}  # which have one spelling
+    unset: dict[str, Any] = {name: None for name, default in usual.items() if getattr(spec, name) == default}
+    spec = replace(spec, **unset)
+    if spec.second_lr and not (stage and isinstance(second_stages.find(stage), second_stages.TrainedStage)):
+        raise ValueError(f"--second-lr is for a second stage that is trained, such as retrain, not for {spec.method}")
     _check_stop(spec)
     return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))
 

@@ -23,6 +23,9 @@ Accelerator = Literal["auto", "cpu", "cuda", "mps"]
 Average = Literal["moving", "uniform", "swad"]
 """Which weights are averaged."""
 
+OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam", "rmsprop": "RMSprop", "sgd": "SGD"}
+"""The optimizers that can be named, and their names in torch."""
+
 HEADS = {"mlp": "mlp", "linear": "identity"}
 """The heads on frozen features, and the backbone that implements each."""
 
@@ -48,7 +51,7 @@ def in_order(kind: type[T]) -> type[T]:
     return kind
 
 
-LATER = ("select_on", "names")
+LATER = ("select_on", "names", "optimizer", "schedule", "warm_up", "second_lr")
 """Fields that runs from before there was a choice do not have, so they are in the key of a run only if they are set."""
 
 ASIDE = "does not identify the run"
@@ -116,6 +119,18 @@ class RunSpec(DataSpec):
     batch_size: int | None = None
     """Samples per domain in a batch; default: the benchmark's, or 24."""
 
+    optimizer: Literal["adam", "adamw", "nadam", "radam", "rmsprop", "sgd"] | None = None
+    """One of torch's, with the algorithm's learning rate and weight decay; sgd has momentum 0.9. Default: adam."""
+
+    schedule: Literal["constant", "cosine", "linear"] | None = None
+    """Learning rate over the steps of a stage: cosine and linear end at 0. Default: constant."""
+
+    warm_up: int | None = None
+    """Steps at the beginning of a stage in which the learning rate rises to its value; default: none."""
+
+    second_lr: float | None = None
+    """Learning rate of a second stage that is trained; default: the algorithm's."""
+
     evaluations: int = 10
     """Number of evaluations, each with a checkpoint."""
 
@@ -136,6 +151,10 @@ class RunSpec(DataSpec):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}, expected 1 or more")
+        if self.warm_up is not None and self.warm_up < 0:
+            raise ValueError(f"warm_up is {self.warm_up}, expected 0 or more")
+        if self.second_lr is not None and not 0 < self.second_lr < math.inf:
+            raise ValueError(f"second_lr is {self.second_lr}, expected more than 0")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
         for name, known in (("select_on", metrics.criteria()), ("average", get_args(Average))):
