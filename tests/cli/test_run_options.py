@@ -20,7 +20,7 @@ from crosstail.reports.compare.read_runs import ReportRow
 from crosstail.reports.run.command import command
 from crosstail.sweeps.plan import Plan
 from crosstail.training import spec as spec_module
-from crosstail.training.spec import RunSpec
+from crosstail.training.spec import OPTIMIZERS, RunSpec
 from crosstail.workflows.race import next_command
 
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=("C",)), min_size=1, max_size=8)
@@ -58,6 +58,10 @@ FIELDS: dict[str, Any] = {
     "select_on": st.none() | st.sampled_from(metrics.criteria()),
     "steps": st.none() | COUNT,
     "batch_size": st.none() | COUNT,
+    "optimizer": st.none() | st.sampled_from([*OPTIMIZERS]),
+    "schedule": st.none() | st.sampled_from(["constant", "cosine", "linear"]),
+    "warm_up": st.none() | st.integers(0, 9),
+    "second_lr": st.none() | st.floats(1e-6, 9),
     "evaluations": COUNT,
     "precision": st.sampled_from(["32", "bf16"]),
     "trace": st.booleans(),

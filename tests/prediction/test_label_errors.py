@@ -28,7 +28,7 @@ def test_planted_errors_are_found_at_the_chance_that_is_stated(noise):
     found = worth_a_look(p, given, shares)
     hits = flipped[found["row"]]
     assert hits.sum() > 0.6 * flipped.sum() and (np.diff(found["chance"]) <= 0).all()
-    assert WORTH <= found["chance"].min() and found["chance"].mean() <= wilson(hits.sum(), len(hits))[1]
+    assert found["chance"].min() >= WORTH and found["chance"].mean() <= wilson(hits.sum(), len(hits))[1]
     right = found[hits]
     assert (y[right["row"]] == right["seems"]).mean() > 0.8
 

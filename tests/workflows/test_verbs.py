@@ -11,8 +11,8 @@ import pytest
 
 import crosstail
 from crosstail import RunSpec
-from crosstail.testing import save_separable
 from crosstail.reports.run.two_questions import ALIKE, COME
+from crosstail.testing import save_separable
 from crosstail.training.resolve import resolve
 from crosstail.workflows.fit import Fitted
 from crosstail.workflows.sweep import estimate

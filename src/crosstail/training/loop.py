@@ -20,6 +20,7 @@ from crosstail.training.average import Swad, WeightAverage
 from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import EVALUATED, split_accuracies, split_answers, stream_statistics
 from crosstail.training.folder import RunFolder
+from crosstail.training.optimizers import factors_of, optimizers_of
 from crosstail.training.result import Averaged, Evaluation, Trace, selection_score
 from crosstail.training.spec import RunSpec
 
@@ -108,7 +109,8 @@ class _Loop:
         self.averaged = kind(algorithm, spec.average, spec.steps) if spec.average else None
         self.evaluated: Any = self.averaged.module if self.averaged else algorithm  # what is selected and traced
         # None where there are no steps: an optimizer imports torch's compiler, which takes two seconds.
-        self.optimizers = algorithm.optimizers() if learns else []
+        self.optimizers = optimizers_of(algorithm, spec) if learns else []
+        self.factors = factors_of(spec) if learns else []
         self.wrapped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self.optimizers]
         self.backward = backward_of(algorithm, fabric.backward)
         self.selected, self.resumed = Selected(), False
@@ -171,6 +173,8 @@ class _Loop:
     def update(self, step: int, stream: Iterator[DomainBatch]) -> None:
         """One step, after a full pass over the training set where the algorithm asks for one."""
         algorithm, fabric = self.algorithm, self.fabric
+        for group in (group for one in self.optimizers for group in one.param_groups if self.factors):
+            group["lr"] *= self.factors[step] / (self.factors[step - 1] if step else 1)
         try:
             if algorithm.refresh_due(step):
                 share = fabric.global_rank, fabric.world_size

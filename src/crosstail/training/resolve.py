@@ -28,6 +28,13 @@ def resolve(spec: RunSpec) -> RunSpec:
         spec = replace(spec, select_on=None)
     if spec.labels == ():  # which has no spelling on the command line
         spec = replace(spec, labels=("uniform",))
+    if spec.warm_up is not None and spec.warm_up >= (spec.steps or 0):
+        raise ValueError(f"--warm-up is {spec.warm_up}, expected fewer than the {spec.steps} steps of a stage")
+    usual = {"optimizer": "adam", "schedule": "constant", "warm_up": 0}  # which have one spelling
+    unset: dict[str, Any] = {name: None for name, default in usual.items() if getattr(spec, name) == default}
+    spec = replace(spec, **unset)
+    if spec.second_lr and not (stage and isinstance(second_stages.find(stage), second_stages.TrainedStage)):
+        raise ValueError(f"--second-lr is for a second stage that is trained, such as retrain, not for {spec.method}")
     _check_stop(spec)
     return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))
 
@@ -147,5 +154,7 @@ def _with_data_defaults(spec: RunSpec) -> RunSpec:
     if spec.augment is None:
         spec = replace(spec, augment=kind().augments and spec.tune != "none")
     sheet = data.sheet_of(spec.dataset)
+    if sheet and sheet.labels and spec.labels is None and ".py" in spec.dataset and not spec.unseen_domains:
+        spec = replace(spec, labels=sheet.labels)  # a user's sheet may change
     steps, batch_size = (sheet.steps, sheet.batch_size) if sheet else (STEPS, BATCH_SIZE)
     return replace(spec, steps=spec.steps or steps, batch_size=spec.batch_size or batch_size)

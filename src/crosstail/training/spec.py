@@ -24,6 +24,9 @@ Accelerator = Literal["auto", "cpu", "cuda", "mps"]
 Average = Literal["moving", "uniform", "swad"]
 """Which weights are averaged."""
 
+OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam", "rmsprop": "RMSprop", "sgd": "SGD"}
+"""The optimizers that can be named, and their names in torch."""
+
 HEADS = {"mlp": "mlp", "linear": "identity"}
 """The heads on frozen features, and the backbone that implements each."""
 
@@ -51,7 +54,7 @@ def in_order(kind: type[T]) -> type[T]:
     return kind
 
 
-LATER = ("select_on", "names")
+LATER = ("select_on", "names", "optimizer", "schedule", "warm_up", "second_lr")
 """Fields that runs from before there was a choice do not have, so they are in the key of a run only if they are set."""
 
 ASIDE = "does not identify the run"
@@ -128,13 +131,25 @@ class RunSpec(DataSpec):
     batch_size: int | None = None
     """Samples per domain in a batch; default: the benchmark's, or 24."""
 
+    optimizer: Literal["adam", "adamw", "nadam", "radam", "rmsprop", "sgd"] | None = None
+    """One of torch's, with the algorithm's learning rate and weight decay; sgd has momentum 0.9. Default: adam."""
+
+    schedule: Literal["constant", "cosine", "linear"] | None = None
+    """Learning rate over the steps of a stage: cosine and linear end at 0. Default: constant."""
+
+    warm_up: int | None = None
+    """Steps at the beginning of a stage in which the learning rate rises to its value; default: none."""
+
+    second_lr: float | None = None
+    """Learning rate of a second stage that is trained; default: the algorithm's."""
+
     evaluations: int = 10
     """Number of evaluations, each with a checkpoint."""
 
     select_on: str | None = None
     """Validation metric that selects evaluations, trials, methods and second-stage parameters: accuracy averaged over
-    pairs or domains (average), accuracy of the worst domain or pair, or another metric, averaged over pairs.
-    Default: pair_average, with dg average."""
+    pairs or domains (average), accuracy of the worst domain or pair, or another metric, averaged over pairs, or a file
+    such as ./mine.py. Default: pair_average, with dg average."""
 
     precision: Literal["32", "bf16"] = "32"
     """Floating-point precision: 32 bits, or bfloat16 mixed precision."""
@@ -148,6 +163,10 @@ class RunSpec(DataSpec):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}, expected 1 or more")
+        if self.warm_up is not None and self.warm_up < 0:
+            raise ValueError(f"warm_up is {self.warm_up}, expected 0 or more")
+        if self.second_lr is not None and not 0 < self.second_lr < math.inf:
+            raise ValueError(f"second_lr is {self.second_lr}, expected more than 0")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
         if self.tune is not None and not re.fullmatch(TUNE, self.tune):
@@ -156,7 +175,7 @@ class RunSpec(DataSpec):
             raise ValueError(f"tuned_share is {self.tuned_share}, expected 0 to 1")
         for name, known in (("select_on", metrics.criteria()), ("average", get_args(Average))):
             value = getattr(self, name)
-            if value is not None and value not in known:
+            if value is not None and value not in known and not (name == "select_on" and value.endswith(".py")):
                 raise ValueError(f"{name} is {value!r}: {discovery.suggestion(str(value), list(known))}")
         for name, value in self.hparams.items():
             if isinstance(value, float) and not math.isfinite(value):

@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 from scipy.stats import pearsonr
 
-from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, find, shot_group
 from crosstail.reports.charts import PALETTE, colours, names, palette, tip
 from crosstail.reports.compare.method_runs import MethodRun
@@ -44,7 +43,7 @@ def counts_table(run: MethodRun, bars: int | None = None) -> pd.DataFrame:
         classes = [f"{end - len(group) + 1:,} to {end:,}" for group, end in zip(groups, ends, strict=True)]
         counts = np.stack([counts[:, group].mean(1) for group in groups], axis=1)  # (D, groups)
     table = label_table(counts, run.runs[0].domains, classes)
-    return table.assign(shot=shot_group(table["count"].round(), *shot_thresholds(run.runs[0].spec.dataset)))
+    return table.assign(shot=shot_group(table["count"].round(), *run.runs[0].shots))
 
 
 def counts_chart(name: str, run: MethodRun) -> Chart:
@@ -66,7 +65,7 @@ def counts_chart(name: str, run: MethodRun) -> Chart:
     low, high, empty = known.min(), known.max(), counts.size - len(known)
     each = f"pairs have {low:,} to {high:,}" if low < high else f"each pair has {low:,}"
     title = f"{run.data}: {each} training samples" + (f", and {empty:,} of {counts.size:,} have none" if empty else "")
-    many, few = shot_thresholds(run.runs[0].spec.dataset)
+    many, few = run.runs[0].shots
     note = f"Many: more than {many} training samples; medium: {few + 1} to {many}; few: 1 to {few}; zero: none."
     note += f" There are {counts.shape[1]:,} classes: a bar is the mean of several, from common to rare." * (
         counts.shape[1] > BARS

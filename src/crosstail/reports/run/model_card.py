@@ -130,8 +130,10 @@ def versions(run: Run) -> Iterator[str]:
 
 
 def hyperparameters(result: RunResult) -> str:
-    """All hyperparameters, whether given or default."""
-    return f"Hyperparameters: {', '.join(f'{name} {value}' for name, value in result.hparams.items())}."
+    """All hyperparameters, whether given or default, and what else is known of the optimizer."""
+    named = ("optimizer", "schedule", "warm_up", "second_lr")
+    given = {name: value for name in named if (value := getattr(result.spec, name)) is not None}
+    return f"Hyperparameters: {', '.join(f'{name} {value}' for name, value in (result.hparams | given).items())}."
 
 
 def _file(description: dict[str, Any]) -> Iterator[str]:
