@@ -53,7 +53,7 @@ def sets(data: Path) -> Iterator[tuple[str, DomainDataset]]:
 def flipped(
     dataset: DomainDataset, to: str, seed: int = 0, judged: dict[str, np.ndarray] | None = None
 ) -> tuple[DomainDataset, np.ndarray]:
-    """The set with some labels changed `to` another class, the most alike one as `judged`, and which samples they are."""
+    """The set with some labels changed `to` another class, the most alike one as `judged`, and which ones they are."""
     rng = np.random.default_rng(seed)
     rows = rng.choice(len(dataset), round(FLIPPED * len(dataset)), replace=False)
     y, counts = dataset.y.copy(), np.ones((dataset.num_domains, dataset.num_classes))
@@ -86,7 +86,7 @@ def judged(dataset: DomainDataset, out: Path) -> dict[str, np.ndarray]:
 
 
 def counted(said: dict[str, np.ndarray], wrong: np.ndarray, y: np.ndarray) -> list[float]:
-    """How many samples are listed, the sum of their chances, how many were flipped, and of how many the class is named."""
+    """How many samples are listed, the sum of their chances, how many were flipped, and how many classes are named."""
     found = worth_a_look(said["p"], said["y"], said["shares"])
     rows = said["row"][found["row"]]
     hit = np.isin(rows, wrong)
@@ -99,7 +99,8 @@ def measure(data: Path, out: Path) -> Iterator[dict[str, object]]:
     for name, dataset in sets(data):
         clean = judged(dataset, out / "run")
         wrong = np.zeros(0, np.int64)
-        own = {"set": name, "samples": len(dataset), "flipped": 0, "to": "", "found": [counted(clean, wrong, dataset.y)]}
+        found = [counted(clean, wrong, dataset.y)]
+        own = {"set": name, "samples": len(dataset), "flipped": 0, "to": "", "found": found}
         shutil.rmtree(out / "run")
         yield own
         for to in KINDS:

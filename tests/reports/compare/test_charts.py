@@ -132,7 +132,8 @@ def test_methods_with_other_features_are_not_in_the_chart(make_run, tmp_path):
         make_run(method, [[10, 6], [4, 0]], algorithm=method, alpha=3.0 - k, freeze=True, backbone="efficientnet_lite0")
     table = transfer_table(read_runs([tmp_path]).chosen)
     chart = transfer_chart("t", "photos", table)
-    assert "boda has the same class closest" in chart.title and "Left out, as their features are others: fr" in chart.note
+    assert "boda has the same class closest" in chart.title
+    assert "Left out, as their features are others: fr" in chart.note
     assert transfer_chart("t", "photos", table[table["method"].str.startswith(("erm", "frozen"))].iloc[1:]) is None
 
 

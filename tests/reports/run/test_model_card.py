@@ -265,7 +265,8 @@ def test_certainty_of_each_domain_and_label_errors_have_their_place(finished, mo
     domain, y = np.divmod(np.arange(80) // 20, 2)
     p = np.where(np.arange(2) == y[:, None], 0.9, 0.1)
     p[0] = p[0, ::-1]  # the first sample looks like the other class
-    worth, one = "crosstail.reports.run.suspects.worth_a_look", {"row": 0, "seems": 1, "probability": 0.1, "chance": 0.6}
+    worth = "crosstail.reports.run.suspects.worth_a_look"
+    one = {"row": 0, "seems": 1, "probability": 0.1, "chance": 0.6}
     monkeypatch.setattr(worth, lambda p, y, shares: pd.DataFrame([one]))
     plain = finished(HITS, totals=TOTALS)
     log_p = np.log(p).astype(np.float16)

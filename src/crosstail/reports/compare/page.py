@@ -162,7 +162,9 @@ def _charts(results: Results, data: str) -> Iterator[Block]:
     chosen = transfer_table(of_data[of_data["chosen"]])
     separated = charts.separation_chart(f"separation-{name}", data, transfer_table(of_data))
     drawn = [chart for chart in (separated, charts.transfer_chart(f"transferability-{name}", data, chosen)) if chart]
-    yield from [Heading("Transferability", 3), *drawn] if drawn else []
+    if drawn:
+        yield Heading("Transferability", 3)
+        yield from drawn
 
 
 def _bound(models: Sequence[ModelFeatures]) -> Iterator[Table]:

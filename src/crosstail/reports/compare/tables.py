@@ -188,4 +188,5 @@ def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:
             known = alpha, beta, gamma, beta + gamma - alpha, 100 * run.test
             space = f"{run.spec.backbone} {run.spec.width} {trained_backbone(run.spec)}"
             rows.append((data, method, run.spec.method, space, seed, *known))
-    return pd.DataFrame(rows, columns=["data", "method", "of", "space", "seed", "α", "β", "γ", "separation", "accuracy"])
+    columns = ["data", "method", "of", "space", "seed", "α", "β", "γ", "separation", "accuracy"]
+    return pd.DataFrame(rows, columns=columns)
