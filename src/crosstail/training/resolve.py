@@ -6,6 +6,7 @@ from typing import Any
 
 from crosstail import algorithms, backbones, data, discovery, second_stages
 from crosstail.data import protocols
+from crosstail.data.sources.benchmark import benchmark_of
 from crosstail.second_stages import FittedStage
 from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
@@ -28,13 +29,19 @@ def resolve(spec: RunSpec) -> RunSpec:
     if spec.labels == ():  # which has no spelling on the command line
         spec = replace(spec, labels=("uniform",))
     _check_stop(spec)
-    return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))
+    return replace(spec, hparams=all_hparams(spec, spec.algorithm, spec.hparams))
 
 
-def all_hparams(algorithm: str, given: dict[str, Any], *, finetune: bool) -> dict[str, Any]:
-    """Every hyperparameter of an algorithm, typed; those not given have their default."""
-    defaults = algorithms.draw(algorithms.find(algorithm).Hparams, trial=0, finetune=finetune)
+def all_hparams(spec: RunSpec, algorithm: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Every hyperparameter of an algorithm on the data of a spec, typed; those not given have their default."""
+    defaults = drawn(spec, algorithm, trial=0)
     return algorithms.values(algorithms.parse_for(algorithm, defaults | given))
+
+
+def drawn(spec: RunSpec, algorithm: str, trial: int, seed: int = 0) -> dict[str, Any]:
+    """What a trial of an algorithm draws on the data of a spec, or where trial 0 has other defaults."""
+    declared, benchmark = algorithms.find(algorithm).Hparams, benchmark_of(spec.dataset)
+    return algorithms.draw(declared, trial, seed, finetunes(spec), benchmark)
 
 
 def finetunes(spec: RunSpec) -> bool:
