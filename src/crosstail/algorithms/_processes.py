@@ -15,14 +15,14 @@ def joined(z: Tensor, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
     """Features, classes and domains of all processes in the order of a single process; `x` remains its own part."""
     if not dist.is_initialized():
         return z, batch
-    domains, sizes = len(torch.unique_consecutive(batch.domain)), [len(z)] * dist.get_world_size()
+    sizes = [len(z)] * dist.get_world_size()
 
     def whole(values: Tensor) -> Tensor:
         every = gathered(values, sizes)  # (R · K · n, …) → (K, R, n, …)
-        by_domain = every.reshape(len(sizes), domains, -1, *every.shape[1:]).transpose(0, 1)
+        by_domain = every.reshape(len(sizes), batch.groups, -1, *every.shape[1:]).transpose(0, 1)
         return by_domain.flatten(0, 2)
 
-    return whole(z), DomainBatch(batch.x, whole(batch.y), whole(batch.domain))
+    return whole(z), DomainBatch(batch.x, whole(batch.y), whole(batch.domain), batch.groups)
 
 
 def backward_of(module: nn.Module, backward: Callable[[Tensor], None]) -> Callable[[Tensor], None]:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -29,7 +31,7 @@ class Mixup(ERM):
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         x, y = self.mix(batch)
-        z, mixed = self.features(DomainBatch(x, y, batch.domain))
+        z, mixed = self.features(replace(batch, x=x, y=y))
         terms = {"cross_entropy": self.likelihood(self.head(z), mixed.y)}
         descend(terms, optimizers, backward)
         return terms

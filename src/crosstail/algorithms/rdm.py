@@ -29,7 +29,7 @@ class RDM(Slowed):
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         errors = self.likelihood(self.head(z), batch.y, reduction="none")
-        matching, variance = rdm_penalties(errors, batch.domain)
+        matching, variance = rdm_penalties(errors, batch.groups)
         weights = (self.hparams.penalty, self.hparams.variance) if self.annealed else (0.0, 0.0)
         return {
             "cross_entropy": errors.mean(),
