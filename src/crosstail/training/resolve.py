@@ -11,7 +11,7 @@ from crosstail.second_stages import FittedStage
 from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
 FROZEN = "efficientnet_lite0"  # for `--freeze` without a backbone
-STEPS, BATCH_SIZE = 1000, 24
+STEPS, BATCH_SIZE, EVALUATIONS = 1000, 24, 10
 ON_FEATURES, ON_PIXELS, ON_ONE_DOMAIN, SECOND_STAGE = "frozen", "bsoftmax+coral", "bsoftmax", "blend"
 
 
@@ -147,5 +147,7 @@ def _with_data_defaults(spec: RunSpec) -> RunSpec:
     if spec.augment is None:
         spec = replace(spec, augment=kind().augments and not spec.freeze)
     sheet = data.sheet_of(spec.dataset)
-    steps, batch_size = (sheet.steps, sheet.batch_size) if sheet else (STEPS, BATCH_SIZE)
-    return replace(spec, steps=spec.steps or steps, batch_size=spec.batch_size or batch_size)
+    defaults = {"steps": STEPS, "batch_size": BATCH_SIZE, "evaluations": EVALUATIONS}
+    defaults |= protocols.find(protocol).defaults(sheet) if sheet else {}
+    chosen: dict[str, Any] = {name: getattr(spec, name) or value for name, value in defaults.items()}
+    return replace(spec, **chosen)

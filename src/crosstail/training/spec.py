@@ -116,8 +116,8 @@ class RunSpec(DataSpec):
     batch_size: int | None = None
     """Samples per domain in a batch; default: the benchmark's, or 24."""
 
-    evaluations: int = 10
-    """Number of evaluations, each with a checkpoint."""
+    evaluations: int | None = None
+    """Number of evaluations after steps, each with a checkpoint; default: the protocol's for the benchmark, or 10."""
 
     select_on: str | None = None
     """Validation metric that selects evaluations, trials, methods and second-stage parameters: accuracy averaged over
