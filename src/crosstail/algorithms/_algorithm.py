@@ -41,7 +41,8 @@ class Task:
 class Preset:
     """Other defaults of an algorithm under a name of their own, as in boda@reference.
 
-    A value in `hparams` is a default, or a default and a search range; `also` names algorithms that belong to it.
+    A value in `hparams` is a default, or a default and a search range; `on` has other ones by benchmark; `also` names
+    algorithms that belong to it.
     The preset has all deviations of the algorithm but those that it `undoes`.
     """
 
@@ -49,6 +50,7 @@ class Preset:
     differs: tuple[str, ...]
     undoes: tuple[str, ...] = ()
     hparams: dict[str, Any] = field(default_factory=dict)
+    on: dict[str, dict[str, tuple[Any, Any]]] = field(default_factory=dict)
     also: tuple[str, ...] = ()
 
 

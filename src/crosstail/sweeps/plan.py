@@ -115,15 +115,15 @@ def with_draws(plan: Plan) -> Plan:
 
 def draw(method: str, trials: Sequence[int], shared: RunSpec, seed: int = 0) -> list[Hparams]:
     """Hyperparameters of some trials of a random search, to six digits; trial 0 has the defaults."""
-    from crosstail import algorithms
-    from crosstail.training.resolve import all_hparams, finetunes
+    from crosstail.training.resolve import all_hparams, drawn
 
-    name, finetune, found = split_method(method)[0], finetunes(shared), []
+    name, found = split_method(method)[0], []
     for trial in trials:
-        drawn = algorithms.draw(algorithms.find(name).Hparams, trial, seed, finetune)
         # The last digits of an exponential depend on the machine.
-        given = {hp: float(f"{v:.6g}") if isinstance(v, float) else v for hp, v in drawn.items()}
-        found.append(all_hparams(name, given, finetune=finetune))
+        values = drawn(shared, name, trial, seed).items()
+        found.append(
+            all_hparams(shared, name, {hp: float(f"{v:.6g}") if isinstance(v, float) else v for hp, v in values})
+        )
     return found
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from crosstail import algorithms, discovery
 from crosstail.algorithms import Algorithm
 from crosstail.algorithms._processes import backward_of
-from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
+from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset, protocols
 from crosstail.losses.host import NotFinite
 from crosstail.losses.processes import merged
 from crosstail.progress import Progress
@@ -67,16 +67,14 @@ def train(
     Batches are a function of the seed and the step, and all other state is in the checkpoint, so a resumed run ends
     with the same result as one that was never stopped.
     """
-    assert spec.steps is not None and spec.batch_size is not None
+    assert spec.steps is not None and spec.batch_size is not None and spec.evaluations is not None
+    protocol = protocols.find(spec.protocol)
     balanced, share = class_balanced or algorithm.class_balanced, (fabric.global_rank, fabric.world_size)
-    batches = DomainBatches(
-        dataset, batch_size=spec.batch_size, class_balanced=balanced, seed=spec.seed, augment=augment, share=share
-    )
+    how: dict[str, Any] = {"class_balanced": balanced, "replacement": protocol.replacement, "augment": augment}
+    batches = DomainBatches(dataset, batch_size=spec.batch_size, seed=spec.seed, share=share, **how)
     loop = _Loop(algorithm, dataset, spec, folder, fabric, stage, learns=last > 0)
     start = loop.resume(checkpoint)
-    # Evaluated before the first step and after the last one, and evenly in between.
-    number = min(spec.evaluations, spec.steps)
-    due = {round(spec.steps * k / number) for k in range(number + 1)} | {last}
+    due = protocol.due(spec.steps, min(spec.evaluations, spec.steps)) | {last}
     algorithm.train()
     stream = batches.stream(start, last)
     for step in range(start, last + 1):

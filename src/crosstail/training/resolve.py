@@ -6,11 +6,12 @@ from typing import Any
 
 from crosstail import algorithms, backbones, data, discovery, second_stages
 from crosstail.data import protocols
+from crosstail.data.sources.benchmark import benchmark_of
 from crosstail.second_stages import FittedStage
 from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
 FROZEN = "efficientnet_lite0"  # for `--tune none` or `last` without a backbone
-STEPS, BATCH_SIZE = 1000, 24
+STEPS, BATCH_SIZE, EVALUATIONS = 1000, 24, 10
 ON_FEATURES, ON_ACTIVATIONS, SECOND_STAGE = "frozen", "bsoftmax", "blend"
 ON_PIXELS, ON_ONE_DOMAIN = "bsoftmax+coral", "bsoftmax"
 
@@ -36,13 +37,19 @@ def resolve(spec: RunSpec) -> RunSpec:
     if spec.second_lr and not (stage and isinstance(second_stages.find(stage), second_stages.TrainedStage)):
         raise ValueError(f"--second-lr is for a second stage that is trained, such as retrain, not for {spec.method}")
     _check_stop(spec)
-    return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))
+    return replace(spec, hparams=all_hparams(spec, spec.algorithm, spec.hparams))
 
 
-def all_hparams(algorithm: str, given: dict[str, Any], *, finetune: bool) -> dict[str, Any]:
-    """Every hyperparameter of an algorithm, typed; those not given have their default."""
-    defaults = algorithms.draw(algorithms.find(algorithm).Hparams, trial=0, finetune=finetune)
+def all_hparams(spec: RunSpec, algorithm: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Every hyperparameter of an algorithm on the data of a spec, typed; those not given have their default."""
+    defaults = drawn(spec, algorithm, trial=0)
     return algorithms.values(algorithms.parse_for(algorithm, defaults | given))
+
+
+def drawn(spec: RunSpec, algorithm: str, trial: int, seed: int = 0) -> dict[str, Any]:
+    """What a trial of an algorithm draws on the data of a spec, or where trial 0 has other defaults."""
+    declared, benchmark = algorithms.find(algorithm).Hparams, benchmark_of(spec.dataset)
+    return algorithms.draw(declared, trial, seed, finetunes(spec), benchmark)
 
 
 def finetunes(spec: RunSpec) -> bool:
@@ -156,5 +163,7 @@ def _with_data_defaults(spec: RunSpec) -> RunSpec:
     sheet = data.sheet_of(spec.dataset)
     if sheet and sheet.labels and spec.labels is None and ".py" in spec.dataset and not spec.unseen_domains:
         spec = replace(spec, labels=sheet.labels)  # a user's sheet may change
-    steps, batch_size = (sheet.steps, sheet.batch_size) if sheet else (STEPS, BATCH_SIZE)
-    return replace(spec, steps=spec.steps or steps, batch_size=spec.batch_size or batch_size)
+    defaults = {"steps": STEPS, "batch_size": BATCH_SIZE, "evaluations": EVALUATIONS}
+    defaults |= protocols.find(protocol).defaults(sheet) if sheet else {}
+    chosen: dict[str, Any] = {name: getattr(spec, name) or value for name, value in defaults.items()}
+    return replace(spec, **chosen)

@@ -57,7 +57,7 @@ def _sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:
             raise ValueError("--resolution is for image files and pretrained backbones only: remove it")
         return dataset
     size = spec.resolution or (network.size if network else dataset.x.shape[1])
-    return dataset.with_x(dataset.kind.resized(dataset.x, size))
+    return dataset.with_x(dataset.kind.resized(dataset.x, size, spec.whole_view))
 
 
 def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None = None) -> Backbone | None:

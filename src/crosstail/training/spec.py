@@ -143,8 +143,8 @@ class RunSpec(DataSpec):
     second_lr: float | None = None
     """Learning rate of a second stage that is trained; default: the algorithm's."""
 
-    evaluations: int = 10
-    """Number of evaluations, each with a checkpoint."""
+    evaluations: int | None = None
+    """Number of evaluations after steps, each with a checkpoint; default: the protocol's for the benchmark, or 10."""
 
     select_on: str | None = None
     """Validation metric that selects evaluations, trials, methods and second-stage parameters: accuracy averaged over

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from crosstail.data.batches.batch import DomainBatch, to_input
 from crosstail.data.batches.buffers import BufferPool
-from crosstail.data.batches.row_streams import VIEWS, Rows, class_balanced_stream, instance_stream
+from crosstail.data.batches.row_streams import VIEWS, Rows, class_balanced_stream, drawn_stream, instance_stream
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.augment import Augment, Draws
 from crosstail.data.images.files import default_workers
@@ -27,6 +28,7 @@ class DomainBatches:
 
     Each domain is reshuffled after every pass over its samples, independently of the others. With `class_balanced`,
     a domain cycles through its classes instead, in a new random order each time, and each class through its samples.
+    With `replacement`, every sample, or every class and one of its samples, is drawn independently.
     `share=(i, n)` gives process i of n its part of every domain's samples in the same batches. Of embeddings with
     several views, each sample of a batch shows one at random.
     """
@@ -38,6 +40,7 @@ class DomainBatches:
         split: str = "train",
         batch_size: int,
         class_balanced: bool = False,
+        replacement: bool = False,
         seed: int = 0,
         augment: Augment | None = None,
         workers: int | None = None,
@@ -61,7 +64,9 @@ class DomainBatches:
         self._uses_threads = augment is not None or dataset.kind.decodes
         self._y = np.asarray(dataset.y, np.int64)
         self._domain = np.asarray(dataset.domain, np.int64)
-        stream = class_balanced_stream if class_balanced else instance_stream
+        stream = partial(drawn_stream, class_balanced) if replacement else instance_stream
+        if class_balanced and not replacement:
+            stream = class_balanced_stream
         domain, label = np.divmod(pair, dataset.num_classes)
         present = np.unique(domain)
         self._streams = [stream(rows[domain == d], label[domain == d], seed, int(d)) for d in present]

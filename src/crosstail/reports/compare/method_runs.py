@@ -40,9 +40,9 @@ class MethodRun:
 
     @property
     def by_domain(self) -> PairValues:
-        """The same with the mean over its classes for a domain; with dg the share of its samples, as in the paper."""
-        values = self.pairs
-        plain = isinstance(values, PairAccuracy) and values.weights is None and not self.dg
+        """The same with the mean over its classes for a domain, or the share of its samples, as the protocol says."""
+        values, protocol = self.pairs, protocols.find(self.runs[0].spec.protocol)
+        plain = isinstance(values, PairAccuracy) and values.weights is None and not protocol.by_share
         return values.by_class() if plain else values  # type: ignore[attr-defined]
 
     @property

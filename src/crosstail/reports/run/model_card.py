@@ -208,7 +208,7 @@ def _training(result: RunResult) -> Iterator[str]:
     yield hyperparameters(result)
     yield from (f"Note: {note}." for note in result.notes)
     kept = (
-        f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {selected_on(spec.selected_on)} on "
+        f"Of {several(spec.evaluations or 0, 'evaluation')}, the one with the best {selected_on(spec.selected_on)} on "
         f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
     )
     if spec.average == "swad":
