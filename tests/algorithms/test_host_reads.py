@@ -2,9 +2,9 @@
 
 import pytest
 import torch
+from tests.emulated_gpu import CUDA, emulated_gpu, to_gpu
 
 from crosstail import discovery
-from tests.emulated_gpu import CUDA, emulated_gpu, to_gpu
 
 READS = {"cad": 1, "cond_cad": 1, "ndcl": 3}  # per step; where the number of samples that take part must be known
 NAMES = [*discovery.names("crosstail.algorithms"), "bsoftmax+coral", "boda+coral", "boda@reference"]

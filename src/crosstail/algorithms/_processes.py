@@ -1,12 +1,13 @@
 """Several processes, one batch: each embeds a part of the inputs, and all see the features of the whole batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from crosstail.data import DomainBatch
+from crosstail.losses.host import in_full_precision
 from crosstail.losses.processes import gathered
 
 
@@ -25,13 +26,22 @@ def joined(z: Tensor, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
 
 
 def backward_of(module: nn.Module, backward: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
-    """`backward`, followed by averaging the gradients if there are several processes."""
+    """`backward` outside of autocast, followed by averaging the gradients if there are several processes."""
 
     def both(loss: Tensor) -> None:
-        backward(loss)
-        average_gradients(list(module.parameters()))
+        # Within it, the gradients of what was computed in full precision would be rounded.
+        with in_full_precision(loss):
+            backward(loss)
+        if dist.is_initialized():
+            average_gradients(list(module.parameters()))
 
-    return both if dist.is_initialized() else backward
+    return both
+
+
+def gradients_of(loss: Tensor, of: Sequence[Tensor], create_graph: bool = False) -> Sequence[Tensor]:
+    """`torch.autograd.grad` outside of autocast."""
+    with in_full_precision(loss):
+        return torch.autograd.grad(loss, of, create_graph=create_graph)
 
 
 def average_gradients(parameters: list[Tensor]) -> None:

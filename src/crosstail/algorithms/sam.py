@@ -4,6 +4,7 @@ from torch.optim import Optimizer
 
 from crosstail.algorithms._base import ERM, Backward, Choice, DomainBatch, hp, total
 from crosstail.algorithms._gradients import moved, with_gradients
+from crosstail.algorithms._processes import gradients_of
 
 
 class SAM(ERM):
@@ -22,7 +23,7 @@ class SAM(ERM):
         """Step from θ; buffers keep only their updates at θ."""
         parameters = self.trained
         terms = self.losses(*self.features(batch))
-        gradients = torch.autograd.grad(total(terms), parameters)
+        gradients = gradients_of(total(terms), parameters)
         scale = self.scale(torch.stack([gradient.norm() for gradient in gradients]).norm())
         optimizers[0].zero_grad(set_to_none=True)
         with moved(self, [scale * gradient for gradient in gradients]):
