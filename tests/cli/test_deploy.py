@@ -14,8 +14,9 @@ from scipy.special import softmax
 from sklearn.metrics import roc_auc_score
 
 from crosstail.metrics._calibration import calibrate
+from crosstail.prediction.cross_fit import covered
 from crosstail.prediction.predictor import UNKNOWN, Predictor
-from crosstail.reports.run.certainty_data import covered, pair_sets
+from crosstail.reports.run.certainty_data import pair_sets
 from crosstail.training.folder import RunFolder
 from crosstail.training.run import Run
 

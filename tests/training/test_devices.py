@@ -15,13 +15,9 @@ import torch
 from crosstail import algorithms, backbones, discovery
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch, DomainBatches, load
-from crosstail.training.devices import Devices, OneDevice
+from crosstail.training.devices import Devices
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.loop import train
-from crosstail.training.model import build_algorithm
-from crosstail.training.resolve import resolve
-from crosstail.training.run_data import input_shape, load_inputs
 
 SHARED = [n for n in discovery.names("crosstail.algorithms") if not algorithms.find(n).unshared]
 
@@ -145,50 +141,6 @@ def test_bfloat16_is_part_of_the_spec_and_close(spec, tmp_path):
     assert a != b and b == pytest.approx(a, rel=0.05)
     state = RunFolder(tmp_path / "bf16").load("model.pt")
     assert {v.dtype for v in state.values() if v.is_floating_point()} == {torch.float32}
-
-
-@pytest.mark.parametrize("name", ["mmd", "sam", "mldg", "iga", "dann", "and_mask"])
-def test_no_backward_pass_is_autocast_which_rounds_gradients_of_what_was_in_full_precision(
-    spec, tmp_path, monkeypatch, name
-):
-    within = []
-
-    def watched(backward):
-        return lambda *given, **options: (within.append(torch.is_autocast_enabled("cpu")), backward(*given, **options))[
-            1
-        ]
-
-    monkeypatch.setattr(OneDevice, "backward", staticmethod(watched(torch.Tensor.backward)))
-    monkeypatch.setattr(torch.autograd, "grad", watched(torch.autograd.grad))
-    hparams = {"gradient_penalty": 0.1} if name == "dann" else {}
-    train_run(replace(spec, algorithm=name, precision="bf16", steps=2, hparams=hparams), tmp_path)
-    assert within and not any(within)
-
-
-def test_a_run_on_several_gpus_resumes_on_fewer_with_their_random_state(spec, tmp_path, monkeypatch):
-    class ManyGPUs(OneDevice):
-        device = torch.device("cuda", 0)
-
-        def __init__(self):
-            pass
-
-    states = [torch.full((8,), i, dtype=torch.uint8) for i in range(4)]
-    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: states)
-    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: states[device.index])
-    spec, restored = resolve(spec), {}
-    dataset = load_inputs(spec).embedded()
-    folder = RunFolder(tmp_path / "run")
-    folder.open(spec, None)
-
-    def train_one_step_less():  # up to the first evaluation
-        algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
-        checkpoint = folder.load("checkpoint.pt")
-        train(algorithm, dataset, spec, stage=1, last=0, folder=folder, fabric=ManyGPUs(), checkpoint=checkpoint)
-
-    train_one_step_less()
-    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: restored.update({device.index: state[:1]}))
-    train_one_step_less()
-    assert restored == {0: 0}
 
 
 def test_an_unknown_precision_and_a_wrong_number_are_refused(spec, tmp_path):

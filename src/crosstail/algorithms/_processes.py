@@ -1,6 +1,6 @@
 """Several processes, one batch: each embeds a part of the inputs, and all see the features of the whole batch."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
@@ -26,22 +26,18 @@ def joined(z: Tensor, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
 
 
 def backward_of(module: nn.Module, backward: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
-    """`backward` outside of autocast, followed by averaging the gradients if there are several processes."""
+    """`backward` without autocast, followed by averaging the gradients if there are several processes.
+
+    A term in full precision has its gradients in full precision, which autocast would compute in half.
+    """
 
     def both(loss: Tensor) -> None:
-        # Within it, the gradients of what was computed in full precision would be rounded.
         with in_full_precision(loss):
             backward(loss)
         if dist.is_initialized():
             average_gradients(list(module.parameters()))
 
     return both
-
-
-def gradients_of(loss: Tensor, of: Sequence[Tensor], create_graph: bool = False) -> Sequence[Tensor]:
-    """`torch.autograd.grad` outside of autocast."""
-    with in_full_precision(loss):
-        return torch.autograd.grad(loss, of, create_graph=create_graph)
 
 
 def average_gradients(parameters: list[Tensor]) -> None:

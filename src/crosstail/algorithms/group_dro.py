@@ -1,7 +1,7 @@
-import torch.nn.functional as F
 from torch import Tensor
 
 from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, hp
+from crosstail.losses.host import occurrences
 from crosstail.pairs import pair_number
 
 
@@ -16,6 +16,7 @@ class GroupDRO(ERM):
     differs = (
         "groups are domains, as in DomainBed, or with pairs=true, (domain, class) pairs, as in SubpopBench; a step "
         "updates the weights of all groups in the batch",
+        "a pair without training data has no weight; in SubpopBench it keeps one, which makes the loss smaller",
     )
 
     class Hparams(ERM.Hparams):
@@ -34,7 +35,7 @@ class GroupDRO(ERM):
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         each = self.likelihood(self.head(z), batch.y, reduction="none")
         group = pair_number(batch.y, batch.domain, self.task.num_classes) if self.hparams.pairs else batch.domain
-        number = F.one_hot(group, len(self.log_q)).sum(0)
+        number = occurrences(group, len(self.log_q))
         loss = each.new_zeros(len(number)).index_add(0, group, each) / number.clamp_min(1)
         self.log_q = (self.log_q + (self.hparams.eta * loss.detach()).to(self.log_q)).log_softmax(0)
         return {"group_dro": self.log_q[self.known].exp() @ loss[self.known]}

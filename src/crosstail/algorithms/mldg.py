@@ -2,9 +2,8 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._base import ERM, Backward, DomainBatch, LogUniform, hp, total
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, LogUniform, hp, slopes, total
 from crosstail.algorithms._gradients import mean_terms, moved, with_gradients
-from crosstail.algorithms._processes import gradients_of
 
 
 class MLDG(ERM):
@@ -35,7 +34,7 @@ class MLDG(ERM):
         optimizers[0].zero_grad(set_to_none=True)
         for i, j in zip(order, order[1:] + order[:1], strict=True):
             terms = self.losses(*self.features(parts[i]))
-            gradients = gradients_of(total(terms), parameters)
+            gradients = slopes(total(terms), parameters)
             with moved(self, [-self.hparams.lr * gradient for gradient in gradients]):
                 after = self.losses(*self.features(parts[j]))
                 terms["another_domain"] = self.hparams.beta * total(after)

@@ -1,10 +1,10 @@
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.distributions import Beta
 
 from crosstail.algorithms._base import ERM, Choice, DomainBatch, Uniform, first_step, hp, when
 from crosstail.algorithms.sagnet import content_and_style
+from crosstail.losses.host import occurrences
 
 
 class TALLY(ERM):
@@ -63,7 +63,7 @@ class TALLY(ERM):
     def moved(self, name: str, met: str, values: Tensor, index: Tensor) -> Tensor:
         """Move a table towards the means of these values; what it was before, with these means where it was empty."""
         table, known, values = getattr(self, name), getattr(self, met), values.detach().to(self.contents)
-        number = F.one_hot(index, len(table)).sum(0)[:, None]
+        number = occurrences(index, len(table))[:, None]
         mean = torch.zeros_like(table).index_add(0, index, values) / number.clamp_min(1)
         before = torch.where(known, table, mean)
         table.copy_(torch.where(number > 0, torch.lerp(mean, before, self.hparams.momentum), table))

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.losses.host import in_full_precision
+from crosstail.losses.host import in_full_precision, occurrences
 from crosstail.pairs import pair_number
 
 
@@ -32,9 +32,8 @@ def balanced_contrastive_loss(z: Tensor, y: Tensor, prototypes: Tensor, *, tempe
     size, every = len(y), torch.cat([y, torch.arange(len(prototypes), device=z.device)])
     others = ~torch.eye(size, len(every), dtype=torch.bool, device=z.device)
     alike = others & (y[:, None] == every)
-    number = torch.where(
-        alike, alike.sum(1, keepdim=True), (F.one_hot(y, len(prototypes)).sum(0) + 1)[every]
-    )  # without the sample itself
+    with_prototype = occurrences(y, len(prototypes)) + 1
+    number = torch.where(alike, alike.sum(1, keepdim=True), with_prototype[every])  # without the sample itself
     with in_full_precision(z):
         u = F.normalize(torch.cat([z, prototypes]))
         similarity = u[:size] @ u.mT / temperature
@@ -93,4 +92,4 @@ def alignment_loss(p: Tensor, y: Tensor, domain: Tensor) -> Tensor:
 
 def classes_in(y: Tensor, scores: Tensor) -> Tensor:
     """The number of classes among labels (B,), given scores (…, C); `torch.unique` would have to be read."""
-    return F.one_hot(y, scores.shape[-1]).amax(0).sum()
+    return (occurrences(y, scores.shape[-1]) > 0).sum()

@@ -117,17 +117,6 @@ def fabric_of(devices: Devices, precision: str) -> AnyFabric:
     return fabric
 
 
-def random_state(device: torch.device) -> Tensor | None:
-    """The random state of a GPU, which is the same in all processes; None on the CPU."""
-    return torch.cuda.get_rng_state(device) if device.type == "cuda" else None
-
-
-def set_random_state(device: torch.device, state: Tensor | None) -> None:
-    """Continue with a GPU's random state, which may be from another number of GPUs, or from the CPU."""
-    if state is not None and device.type == "cuda":
-        torch.cuda.set_rng_state(state, device)
-
-
 def spare_compiler() -> None:
     """Spare optimizers the import of torch's compiler: two seconds, only to keep it away from their own methods."""
     if "torch._dynamo" in sys.modules:

@@ -17,7 +17,7 @@ from crosstail.losses.host import NotFinite
 from crosstail.losses.processes import merged
 from crosstail.progress import Progress
 from crosstail.training.average import Swad, WeightAverage
-from crosstail.training.devices import AnyFabric, random_state, set_random_state
+from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import EVALUATED, split_accuracies, split_answers, stream_statistics
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import Averaged, Evaluation, Trace, selection_score
@@ -126,7 +126,9 @@ class _Loop:
             if self.averaged:
                 self.averaged.load_state_dict(checkpoint["averaged"])
             torch.set_rng_state(checkpoint["random"])
-            set_random_state(self.fabric.device, checkpoint["random_cuda"])
+            # There may be fewer GPUs now than there were.
+            for device, state in zip(range(torch.cuda.device_count()), checkpoint["random_cuda"], strict=False):
+                torch.cuda.set_rng_state(state, device)
             self.selected = Selected(**checkpoint["selected"])
             self.since, self.seconds = checkpoint["step"], checkpoint["seconds"]
         self.fabric.barrier()  # every process has read what one of them now writes
@@ -161,7 +163,7 @@ class _Loop:
                 "averaged": self.averaged.state_dict() if self.averaged else None,
                 "optimizers": [optimizer.state_dict() for optimizer in self.optimizers],
                 "random": torch.get_rng_state(),
-                "random_cuda": random_state(self.fabric.device),
+                "random_cuda": torch.cuda.get_rng_state_all(),
                 "selected": vars(self.selected),
             }
             self.folder.save("checkpoint.pt", now | state)

@@ -33,7 +33,8 @@ class DomainBatch:
 
     def parts(self) -> "list[DomainBatch]":
         """One batch per domain, in the order of the domains."""
-        return [DomainBatch(*part, 1) for part in zip(*map(self.by_domain, (self.x, self.y, self.domain)), strict=True)]
+        parts = zip(*map(self.by_domain, (self.x, self.y, self.domain)), strict=True)
+        return [DomainBatch(x, y, domain, num_domains=1) for x, y, domain in parts]
 
     def to(self, device: torch.device | str) -> "DomainBatch":
         return DomainBatch(self.x.to(device), self.y.to(device), self.domain.to(device), self.groups)
