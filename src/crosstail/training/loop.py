@@ -69,7 +69,13 @@ def train(
     assert spec.steps is not None and spec.batch_size is not None
     balanced, share = class_balanced or algorithm.class_balanced, (fabric.global_rank, fabric.world_size)
     batches = DomainBatches(
-        dataset, batch_size=spec.batch_size, class_balanced=balanced, seed=spec.seed, augment=augment, share=share
+        dataset,
+        batch_size=spec.batch_size,
+        class_balanced=balanced,
+        seed=spec.seed,
+        augment=augment,
+        share=share,
+        device=fabric.device,
     )
     loop = _Loop(algorithm, dataset, spec, folder, fabric, stage, learns=last > 0)
     start = loop.resume(checkpoint)
@@ -177,7 +183,7 @@ class _Loop:
                 own = stream_statistics(algorithm, self.dataset, algorithm.statistics(), share)
                 algorithm.refresh(merged(own) if fabric.world_size > 1 else own)
             with fabric.autocast():
-                losses = algorithm.update(next(stream).to(fabric.device), self.wrapped, self.backward)
+                losses = algorithm.update(next(stream), self.wrapped, self.backward)
             algorithms.check_terms(losses)
         except algorithms.WrongTerms as error:
             raise ValueError(f"{self.named}: {error}") from error
