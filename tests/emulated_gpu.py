@@ -5,7 +5,8 @@ computes can be compared with the CPU. It is below this mode, so that PyTorch do
 """
 
 import traceback
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
+from unittest.mock import patch
 
 import torch
 from torch import nn
@@ -32,6 +33,9 @@ class OnDevice(torch.Tensor):
     __torch_function__ = torch._C._disabled_torch_function_impl
     device = property(lambda self: CUDA)
 
+    def record_stream(self, stream):
+        stream.log.append("used")
+
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         raise AssertionError(f"{func} outside of emulated_gpu()")
@@ -53,6 +57,7 @@ class EmulatedGPU(TorchDispatchMode):
             frames = [f for f in traceback.extract_stack() if "crosstail" in f.filename]
             self.reads.append(f"{func} in {frames[-1].filename}:{frames[-1].lineno}" if frames else str(func))
         given, options = tree_map_only(OnDevice, lambda tensor: tensor.value, (args, kwargs))
+        options.pop("pin_memory", None)
         if target is not None:
             options["device"] = torch.device("cpu")
         with _disable_current_modes():
@@ -69,9 +74,37 @@ class EmulatedGPU(TorchDispatchMode):
         return any(tag in func.tags for tag in SIZED_BY_VALUES)
 
 
+class Stream:
+    """Notes in a log what streams and events do, in order."""
+
+    log: list[str] = []
+
+    def __init__(self, device=None):
+        Stream.log.append("stream")
+
+    def wait_stream(self, other):
+        self.log.append("wait")
+
+    def record_event(self):
+        self.log.append("event")
+        return self
+
+    def synchronize(self):
+        self.log.append("synchronize")
+
+
 @contextmanager
 def emulated_gpu():
-    with FakeTensorMode(), EmulatedGPU() as gpu:
+    """`log` of the mode has what its streams do."""
+    with ExitStack() as stack:
+        now = Stream()
+        fakes = {"Stream": Stream, "current_stream": lambda device: now, "stream": lambda stream: nullcontext()}
+        for name, fake in fakes.items():
+            stack.enter_context(patch.object(torch.cuda, name, fake))
+        stack.enter_context(patch.object(torch.Tensor, "pin_memory", lambda tensor: tensor))
+        stack.enter_context(FakeTensorMode())
+        gpu = stack.enter_context(EmulatedGPU())
+        gpu.log = Stream.log = []
         yield gpu
 
 

@@ -71,7 +71,8 @@ def train(
     protocol = protocols.find(spec.protocol)
     balanced, share = class_balanced or algorithm.class_balanced, (fabric.global_rank, fabric.world_size)
     how: dict[str, Any] = {"class_balanced": balanced, "replacement": protocol.replacement, "augment": augment}
-    batches = DomainBatches(dataset, batch_size=spec.batch_size, seed=spec.seed, share=share, **how)
+    how |= {"seed": spec.seed, "share": share, "device": fabric.device}
+    batches = DomainBatches(dataset, batch_size=spec.batch_size, **how)
     loop = _Loop(algorithm, dataset, spec, folder, fabric, stage, learns=last > 0)
     start = loop.resume(checkpoint)
     due = protocol.due(spec.steps, min(spec.evaluations, spec.steps)) | {last}
@@ -179,7 +180,7 @@ class _Loop:
                 own = stream_statistics(algorithm, self.dataset, algorithm.statistics(), share)
                 algorithm.refresh(merged(own) if fabric.world_size > 1 else own)
             with fabric.autocast():
-                losses = algorithm.update(next(stream).to(fabric.device), self.wrapped, self.backward)
+                losses = algorithm.update(next(stream), self.wrapped, self.backward)
             algorithms.check_terms(losses)
         except algorithms.WrongTerms as error:
             raise ValueError(f"{self.named}: {error}") from error
