@@ -79,8 +79,9 @@ def _measured(spec: RunSpec, loaded: Inputs) -> _RunCost:
         sizes = {file.name: file.stat().st_size for file in Path(name).iterdir()}
     step = sum(median(b - a for a, b in pairwise(stage)) for stage in times.values())
     fitted = 0.0 if records[-1].step else records[-1].seconds  # of a second stage without steps
-    # Everything else is proportional to the number of evaluations.
-    more = (spec.evaluations + 1) / sum(record.stage == 1 for record in records)
+    # Everything else is proportional to the number of evaluations, if any weights are trained in steps.
+    trained = {record.stage for record in records if record.step}
+    more = max(((spec.evaluations + 1) / sum(r.stage == stage for r in records) for stage in trained), default=1.0)
     rest = fitted + more * max(0.0, whole - STEPS * step - fitted)
     return _RunCost(step, rest, sum(sizes.values()) + (more - 1) * sizes["records.jsonl"])
 
