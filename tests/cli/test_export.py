@@ -50,12 +50,12 @@ def test_the_recipe_of_the_card_gives_the_predictions_of_the_run(crosstail):
     crosstail(f"fit photos --out run {SHORT}").ok()
     crosstail("export run --out m.onnx").ok()
     card = json.loads(Path("m.onnx.json").read_text(encoding="utf-8"))
-    assert card["input"]["shape"] == ["batch", 224, 224, 3] and "7/8 of the shorter side" in card["input"]["how"]
+    assert card["input"]["shape"] == ["batch", 224, 224, 3] and "central square" in card["input"]["how"]
     files = sorted(Path("photos/inside").rglob("*.png"))
     views = []
     for file in files:
         image = Image.open(file)
-        side = round(min(image.size) * 7 / 8)
+        side = min(image.size)
         left, top = (image.width - side) // 2, (image.height - side) // 2
         views.append(
             np.asarray(image.crop((left, top, left + side, top + side)).resize((224, 224), Image.Resampling.BILINEAR))

@@ -120,9 +120,9 @@ def test_of_a_long_image_the_middle_is_kept(tmp_path, picture):
     assert read_image(path).shape == (30, 200, 3)
 
 
-def test_evaluation_view_is_that_of_imagenet(tmp_path, picture):
+def test_evaluation_view_is_the_whole_central_square(tmp_path, picture):
     image = picture(320, 480)
-    expected = v2.Compose([v2.Resize(256, antialias=True), v2.CenterCrop(224)])(image)
+    expected = v2.Compose([v2.CenterCrop(320), v2.Resize(224, antialias=True)])(image)
     view = evaluation_view(np.asarray(image), 224)
     assert view.shape == (224, 224, 3) and view.dtype == np.uint8
     assert abs(view.astype(int) - np.asarray(expected)).mean() < 1
@@ -281,7 +281,7 @@ def test_views_are_close_to_those_of_the_whole_photo(tmp_path, picture):
     """Reducing first and cutting then shows what torchvision shows of the full photo."""
     path = saved(tmp_path / "a.jpg", picture(900, 1200))
     with Image.open(path) as image:
-        whole = v2.Compose([v2.Resize(256, antialias=True), v2.CenterCrop(224), v2.PILToTensor()])(image)
+        whole = v2.Compose([v2.Resize(224, antialias=True), v2.CenterCrop(224), v2.PILToTensor()])(image)
     view = ImageFiles(tmp_path, ["a.jpg"])[0]
     assert (torch.from_numpy(view).permute(2, 0, 1).float() - whole.float()).abs().mean() < 1
 

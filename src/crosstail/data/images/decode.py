@@ -25,7 +25,7 @@ with suppress(ImportError):
     import_module("pillow_heif").register_heif_opener()
     SUFFIXES, FORMATS = SUFFIXES | {*HEIC}, (*FORMATS, "HEIF")
 MAX_PIXELS = 200_000_000
-VERSION = 2  # of the output of `read_image`; part of the key of every cache of pixels
+VERSION = 3  # of `read_image` and `evaluation_view`; part of the key of every cache of pixels and features
 
 _IN_MEMORY = 256 << 20  # bytes; smaller files are read before decoding, so that an I/O error is seen as one
 _JPEG = b"\xff\xd8"
@@ -198,9 +198,8 @@ def base_size(resolution: int) -> int:
 
 
 def evaluation_view(pixels: Pixels, resolution: int, *, whole: bool = False) -> Pixels:
-    """The view that models are evaluated on, resized: the central square of 7/8 of the shorter side, or all of it."""
-    # Differs from the paper: its code, like DomainBed, squeezes the whole image into the square.
+    """The view that models are evaluated on, resized: the central square as large as the shorter side, or all of it."""
     if whole:
         return resize(pixels, resolution)
-    side = max(1, round(min(pixels.shape[:2]) * 7 / 8))
+    side = min(pixels.shape[:2])
     return resize(_centre(pixels, side, side), resolution)

@@ -28,8 +28,8 @@ def _example(generator: np.random.Generator, shape: Shape) -> NDArray[Any]:
 def _prepared(shape: Shape) -> str:
     return (
         "From an image file: decode to 8-bit RGB, upright (EXIF orientation), transparency on white; crop the "
-        f"central square of 7/8 of the shorter side; resize it to {shape[1]} by {shape[1]} pixels, bilinear with "
-        "antialiasing. Pixels are 0 to 255: scaling is part of the model."
+        f"central square; resize it to {shape[1]} by {shape[1]} pixels, bilinear with antialiasing. Pixels are 0 to "
+        "255: scaling is part of the model."
     )
 
 

@@ -1,0 +1,121 @@
+"""The last stage of EfficientNet-Lite0: activations in front of it, training what follows, and weights in between."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from crosstail import backbones
+from crosstail.backbones import Backbone
+from crosstail.backbones._frozen import FrozenNetwork
+from crosstail.data import DomainDataset, to_input
+from crosstail.losses.domains import coral_penalty
+from crosstail.losses.tails import balanced_softmax_loss
+
+State = dict[str, Tensor]
+PER_DOMAIN = 24  # samples per domain in a batch
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the stage is trained."""
+
+    steps: int = 300
+    lr: float = 1e-3
+    flips: bool = True
+    head_first: int = 0  # steps in which only the classifier is trained (LP-FT)
+    biases: bool = False  # train biases and the scale and shift of batch norm only
+    coral: float = 0.0  # weight of CORAL's term
+    boda: float = 0.0  # weight of BoDA's term
+
+
+class Front(Backbone):
+    """All of a network in front of its last stage."""
+
+    def __init__(self, whole: Backbone) -> None:
+        net: Any = whole.layers
+        super().__init__(nn.Sequential(net.conv_stem, net.bn1, *net.blocks[:6]), whole.num_features)
+        self.whole = whole
+
+    @property
+    def signature(self) -> str:
+        return f"{self.whole.signature} in front of blocks.6"
+
+    def prepare(self, x: Tensor) -> Tensor:
+        return self.whole.prepare(x)
+
+
+def network(shape: tuple[int, ...], resolution: int | None) -> Backbone:
+    """The pretrained network for images (3, H, W), in evaluation mode: batch norm keeps ImageNet's statistics."""
+    return backbones.build("efficientnet_lite0", shape, resolution=resolution).eval()
+
+
+def stage_of(whole: Backbone) -> nn.Sequential:
+    """The last stage, from activations to features (B, F)."""
+    net: Any = whole.layers
+    return nn.Sequential(net.blocks[6], net.conv_head, net.bn2, net.global_pool)
+
+
+def activations(dataset: DomainDataset, whole: Backbone) -> NDArray[np.float16]:
+    """Activations (N, C, h, w) in front of the last stage."""
+    run, rows = FrozenNetwork(Front(whole), len(dataset)), np.array_split(np.arange(len(dataset)), len(dataset) // 32)
+    return np.concatenate([run(to_input(dataset.x[part])).astype(np.float16) for part in rows])
+
+
+def batch(maps: NDArray[np.float16], rows: NDArray[np.int64]) -> Tensor:
+    """Activations of these rows as a batch (B, C, h, w)."""
+    return torch.from_numpy(maps[rows]).float().contiguous(memory_format=torch.channels_last)
+
+
+def features(stage: nn.Module, maps: NDArray[np.float16]) -> NDArray[np.float32]:
+    """Features (N, F) of all samples."""
+    with torch.inference_mode():
+        rows = np.array_split(np.arange(len(maps)), max(1, len(maps) // 128))
+        return np.concatenate([stage(batch(maps, part)).numpy() for part in rows])
+
+
+def between(first: State, last: State, alpha: float) -> State:
+    """Weights α of the way from the first to the last (WiSE-FT, Wortsman et al., 2022)."""
+    return {name: torch.lerp(of, last[name], alpha) if of.is_floating_point() else of for name, of in first.items()}
+
+
+def tuned(
+    stage: nn.Module, maps: NDArray[np.float16], dataset: DomainDataset, rows: NDArray[np.int64], how: Recipe, seed: int
+) -> State:
+    """Train the stage and a linear classifier on these rows by balanced softmax; the state of the stage."""
+    torch.manual_seed(seed)
+    rng = np.random.default_rng(seed)
+    y, domain = torch.from_numpy(dataset.y), torch.from_numpy(dataset.domain)
+    counts = torch.zeros(dataset.num_domains, dataset.num_classes)
+    counts.index_put_((domain[rows], y[rows]), torch.ones(len(rows)), accumulate=True)
+    width = features(stage, maps[:1]).shape[1]
+    head = nn.Linear(width, dataset.num_classes)
+    for p in stage.parameters():
+        p.requires_grad_(not how.biases or p.ndim == 1)
+    moved = [p for p in stage.parameters() if p.requires_grad]
+    optimizer = torch.optim.AdamW([{"params": moved}, {"params": head.parameters()}], lr=how.lr)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, how.steps)
+    of_domain = [rows[dataset.domain[rows] == d] for d in np.unique(dataset.domain[rows])]
+    for step in range(how.steps):
+        own = np.concatenate([rng.choice(of, PER_DOMAIN, replace=len(of) < PER_DOMAIN) for of in of_domain])
+        x = batch(maps, own)
+        if how.flips:
+            x = torch.where(torch.from_numpy(rng.random(len(own)) < 0.5)[:, None, None, None], x.flip(3), x)
+        if step < how.head_first:
+            with torch.no_grad():
+                z = stage(x)
+        else:
+            z = stage(x)
+        loss = balanced_softmax_loss(head(z), y[own], domain[own], counts)
+        if how.coral and len(of_domain) > 1:
+            loss = loss + how.coral * coral_penalty(list(z.split(PER_DOMAIN)))
+        if not torch.isfinite(loss):
+            raise FloatingPointError(f"diverged in step {step}")
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+    return {name: of.detach().clone() for name, of in stage.state_dict().items()}
