@@ -17,7 +17,9 @@ SIZE, EACH = 16, 6
 
 def data_set(x):
     n = len(x)
-    return DomainDataset("d", x, np.arange(n) % 3, np.arange(n) // (n // 2), np.full(n, "train"), tuple("abc"), ("p", "q"))
+    return DomainDataset(
+        "d", x, np.arange(n) % 3, np.arange(n) // (n // 2), np.full(n, "train"), tuple("abc"), ("p", "q")
+    )
 
 
 def images():
