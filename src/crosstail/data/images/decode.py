@@ -197,8 +197,10 @@ def base_size(resolution: int) -> int:
     return -(-resolution * 8 // 7)
 
 
-def evaluation_view(pixels: Pixels, resolution: int) -> Pixels:
-    """The view that models are evaluated on: the central square of 7/8 of the shorter side, resized."""
-    # Differs from the paper: its reference code squeezes the whole image into the square.
+def evaluation_view(pixels: Pixels, resolution: int, *, whole: bool = False) -> Pixels:
+    """The view that models are evaluated on, resized: the central square of 7/8 of the shorter side, or all of it."""
+    # Differs from the paper: its code, like DomainBed, squeezes the whole image into the square.
+    if whole:
+        return resize(pixels, resolution)
     side = max(1, round(min(pixels.shape[:2]) * 7 / 8))
     return resize(_centre(pixels, side, side), resolution)
