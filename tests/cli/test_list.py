@@ -14,7 +14,7 @@ PACKAGES = {
     "backbones": "crosstail.backbones",
     "metrics": "crosstail.metrics",
 }
-MORE = {"backbones": ["timm:NAME"]}
+MORE = {"backbones": ["timm:NAME", "hf-hub:ORG/NAME", "open_clip:NAME"]}
 VERBS = cli.VERBS
 
 

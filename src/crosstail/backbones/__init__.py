@@ -6,11 +6,12 @@ A file defines `build(input_shape, width) -> Backbone`, or `NETWORK` for a pretr
 from collections.abc import Callable
 
 from crosstail import discovery
+from crosstail.backbones import _open_clip
 from crosstail.backbones._backbone import Backbone, require
-from crosstail.backbones._timm import PREFIX, Pretrained
+from crosstail.backbones._timm import HUB, PREFIX, Pretrained
 from crosstail.backbones._weights import RANDOM
 
-__all__ = ["PREFIX", "RANDOM", "Backbone", "Pretrained", "build", "pretrained", "require"]
+__all__ = ["PREFIX", "RANDOM", "Backbone", "Pretrained", "build", "known", "pretrained", "require"]
 
 PACKAGE = "crosstail.backbones"
 
@@ -22,6 +23,7 @@ def build(
     *,
     weights: str | None = None,
     resolution: int | None = None,
+    projected: bool = False,
 ) -> Backbone:
     """Build a backbone by name for inputs of shape (3, H, W) or (F,), without the batch dimension.
 
@@ -43,12 +45,22 @@ def build(
         raise ValueError(
             f"{name} has a fixed width: remove --width, or add --tune none, where it is the width of the head"
         )
-    return network.build(input_shape, weights, resolution)
+    return network.build(input_shape, weights, resolution, projected)
+
+
+def known(name: str, weights: str | None = None) -> str:
+    """A backbone as its file or timm spells it; an unknown one is refused with a similar name."""
+    if name.startswith(_open_clip.PREFIX):
+        found = PREFIX + _open_clip.in_timm(name.removeprefix(_open_clip.PREFIX))
+        if weights is None:
+            raise ValueError(f"{name} has no weights of its own: add --weights FILE, or use {found}, which has timm's")
+        return found
+    return name if name.startswith((PREFIX, HUB)) else discovery.known(PACKAGE, name, "backbone")
 
 
 def pretrained(name: str) -> Pretrained | None:
     """The pretrained network of this name, or None for a backbone without pretrained weights."""
-    if name.startswith(PREFIX):
+    if name.startswith((PREFIX, HUB)):
         return Pretrained(name.removeprefix(PREFIX))
     if discovery.own_files(name):  # which is not run for this
         return None

@@ -37,6 +37,7 @@ class Backbone(nn.Module):
 
     num_features: int
     weights: str = ""
+    notes: Sequence[str] = ()  # for users, such as what was left out of a file of weights
 
     def __init__(self, layers: nn.Module, num_features: int, maps: tuple[str, ...] = ()) -> None:
         super().__init__()

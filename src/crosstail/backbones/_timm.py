@@ -1,5 +1,6 @@
 """Any image model of timm, with pretrained weights and its own resizing and normalisation."""
 
+import json
 import math
 from collections.abc import Callable, Iterable
 from copy import copy
@@ -16,7 +17,8 @@ from crosstail.backbones._backbone import Backbone, Cut, Divided
 from crosstail.backbones._cuts import WithOutput, cut
 from crosstail.backbones._weights import RANDOM, checksum, hub_file, load_file_into
 
-PREFIX = "timm:"
+PREFIX, HUB = "timm:", "hf-hub:"
+"""A model of timm, and one on the Hugging Face Hub, with a config.json of timm."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,27 @@ class Pretrained:
     @property
     def size(self) -> int:
         """Resolution in pixels that it was trained on."""
-        return int(self._config.input_size[-1])
+        if not (found := self._config.input_size):
+            raise ValueError(f"{self.name}: its configuration has no input_size: add --resolution, such as 224")
+        return int(found[-1])
+
+    @property
+    def _hub(self) -> tuple[dict[str, Any], str, dict[str, Any]]:
+        """Of a model on the hub: its configuration, architecture and arguments."""
+        file = hub_file(self.name, self.name.removeprefix(HUB), "config.json")
+        found = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(found, dict) or "architecture" not in found:
+            raise ValueError(f"{self.name}: {file} is not of timm: it names no architecture")
+        return found | found.get("pretrained_cfg", {}), found["architecture"], found.get("model_args", {})
 
     @property
     def _config(self) -> Any:
         import timm  # here, because it takes seconds, and vectors do not need it
+        from timm.models import PretrainedCfg
 
+        if self.name.startswith(HUB):
+            known = PretrainedCfg.__dataclass_fields__
+            return PretrainedCfg(**{name: value for name, value in self._hub[0].items() if name in known})
         architecture, _, tag = self.name.partition(".")
         if not timm.is_model(architecture):
             near = discovery.suggestion(architecture, timm.list_models()) if architecture else ""
@@ -46,31 +63,46 @@ class Pretrained:
             raise ValueError(f"timm has no weights {tag!r} of {architecture}: there are {', '.join(tags) or 'none'}")
         return timm.get_pretrained_cfg(self.name)
 
-    def build(self, input_shape: tuple[int, ...], weights: str | None, resolution: int | None) -> "TimmBackbone":
-        """The network for images (3, H, W), with its own weights, weights from a file, or random ones."""
+    def build(
+        self, input_shape: tuple[int, ...], weights: str | None, resolution: int | None, projected: bool = False
+    ) -> "TimmBackbone":
+        """The network for images (3, H, W), with its own weights, weights from a file, or random ones.
+
+        Features are `projected` if the file has a tower of CLIP with its projection.
+        """
         config = self._config
-        network = self._network(config, weights)
+        if not (config.mean and config.std):
+            raise ValueError(f"{self.name}: its configuration has no mean and std of the pixels")
+        network, notes = self._network(config, weights, projected)
         size = resolution or (self.small if max(input_shape[1:]) <= self.small else self.size)
         if config.fixed_input_size and size != self.size:
             try:
                 network.set_input_size(img_size=size)
             except Exception:  # the method is missing, or refuses the size
                 raise ValueError(f"{self.name} takes {self.size} pixels, not {size}: remove --resolution") from None
-        return TimmBackbone(self.name, network, size, config.mean, config.std, pretrained=weights != RANDOM)
+        built = TimmBackbone(self.name, network, size, config.mean, config.std, pretrained=weights != RANDOM)
+        built.notes = notes
+        return built
 
-    def _network(self, config: Any, weights: str | None) -> Any:
+    def _network(self, config: Any, weights: str | None, projected: bool) -> tuple[Any, list[str]]:
+        """With notes on what was left out of a file of weights."""
         import timm
 
-        if weights is None and self.installed is None:
+        if self.name.startswith(HUB):
+            _, architecture, more = self._hub
+            network: Any = timm.create_model(architecture, **(more | {"num_classes": 0}))
+            weights = weights or str(hub_file(self.name, self.name.removeprefix(HUB)))
+        elif weights is None and self.installed is None:
             given = {"file": str(hub_file(self.name, config.hf_hub_id)), "custom_load": False}
-            return timm.create_model(self.name, num_classes=0, pretrained=True, pretrained_cfg_overlay=given)
-        network: Any = timm.create_model(self.name, num_classes=0)
+            return timm.create_model(self.name, num_classes=0, pretrained=True, pretrained_cfg_overlay=given), []
+        else:
+            network = timm.create_model(self.name, num_classes=0)
         if weights is None:
             assert self.installed is not None
             network.load_state_dict(dict(zip(network.state_dict(), self.installed(), strict=False)))
         elif weights != RANDOM:
-            load_file_into(network, Path(weights), self.name, config.classifier)
-        return network
+            return network, load_file_into(network, Path(weights), self.name, config.classifier, projected)
+        return network, []
 
 
 class TimmBackbone(Backbone):
@@ -83,7 +115,7 @@ class TimmBackbone(Backbone):
     def __init__(
         self, name: str, network: Any, size: int, mean: Iterable[float], std: Iterable[float], *, pretrained: bool
     ) -> None:
-        width = getattr(network, "head_hidden_size", network.num_features)
+        width = network.num_classes or getattr(network, "head_hidden_size", network.num_features)
         super().__init__(network.to(memory_format=torch.channels_last), width, _early_maps(network))
         self.name = name
         self.size = size

@@ -3,12 +3,16 @@
 import hashlib
 import pickle
 import re
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from torch import Tensor, nn
+
+from crosstail.backbones._open_clip import add_projection
 
 State = dict[str, Tensor]
 
@@ -41,19 +45,19 @@ def read_weights(path: Path) -> State:
     return state
 
 
-def hub_file(name: str, hub_id: str | None) -> Path:
-    """The file of a timm model's weights, from the local cache or else downloaded."""
+def hub_file(name: str, hub_id: str | None, file: str = HUB_FILE) -> Path:
+    """A file of a timm model, by default its weights, from the local cache or else downloaded."""
     ways = "--weights FILE, --weights random, or --backbone efficientnet_lite0, whose weights are installed"
     if not hub_id:
         raise ValueError(f"timm has no pretrained weights for {name}; choose {ways}")
     from huggingface_hub import constants, hf_hub_download, try_to_load_from_cache
 
-    cached = try_to_load_from_cache(hub_id, HUB_FILE, cache_dir=constants.HF_HUB_CACHE)
+    cached = try_to_load_from_cache(hub_id, file, cache_dir=constants.HF_HUB_CACHE)
     if isinstance(cached, str):
         return Path(cached)
     try:
         _reach(constants.ENDPOINT)
-        return Path(hf_hub_download(hub_id, HUB_FILE, endpoint=constants.ENDPOINT, cache_dir=constants.HF_HUB_CACHE))
+        return Path(hf_hub_download(hub_id, file, endpoint=constants.ENDPOINT, cache_dir=constants.HF_HUB_CACHE))
     except Exception as error:  # network, hub or disk
         reason = " ".join(str(getattr(error, "reason", error)).split())[:100] or type(error).__name__
         problem = f"the weights of {name} are not in the cache and cannot be downloaded ({reason})"
@@ -69,12 +73,24 @@ def _reach(address: str) -> None:
         pass
 
 
-def load_file_into(network: nn.Module, path: Path, name: str, classifier: str | Sequence[str] | None) -> None:
-    """Load the weights of a file into a network without a classifier; a classifier in the file is ignored."""
+def load_file_into(
+    network: nn.Module, path: Path, name: str, classifier: str | Sequence[str] | None, projected: bool = False
+) -> list[str]:
+    """Load the weights of a file into a network without a classifier; a note if more is left out than a classifier.
+
+    Names of other programs become timm's: those of DINOv2, CLIP and open_clip, and whatever else timm can convert.
+    """
+    given = read_weights(path)
+    if projected:
+        add_projection(network, given)
     wanted = network.state_dict()
+    convert = getattr(sys.modules[type(network).__module__], "checkpoint_filter_fn", None)
+    if convert and not wanted.keys() <= given.keys():
+        with suppress(Exception):  # a file that it cannot convert is reported as it is
+            given = convert(dict(given), network)
     heads = {part.partition(".")[0] for part in ([classifier] if isinstance(classifier, str) else classifier or ())}
-    given = read_weights(path).items()
-    state = {key: value for key, value in given if key in wanted or key.partition(".")[0] not in heads}
+    state = {key: value for key, value in given.items() if key in wanted or key.partition(".")[0] not in heads}
+    extra = [key for key in state if key not in wanted]
     shapes, found = ({key: tuple(value.shape) for key, value in tensors.items()} for tensors in (wanted, state))
     changed = [key for key, shape in shapes.items() if found.get(key, shape) != shape]
     odd = {
@@ -82,11 +98,16 @@ def load_file_into(network: nn.Module, path: Path, name: str, classifier: str | 
         "unexpected": [f"{key} {shape}" for key, shape in found.items() if key not in shapes],
         "of another shape": [f"{key} {found[key]}, expected {shapes[key]}" for key in changed],
     }
-    if any(odd.values()):
+    # A decoder or a token for masked patches does no harm; what the network could have, but has not, does.
+    if odd["missing"] or changed or any(hasattr(network, key.partition(".")[0]) for key in extra):
         shown = {kind: ", ".join(keys[:SHOWN]) + ", …" * (len(keys) > SHOWN) for kind, keys in odd.items() if keys}
         problems = "; ".join(f"{len(odd[kind])} {kind} ({keys})" for kind, keys in shown.items())
         raise ValueError(f"{path} does not fit {name}: of its tensors, {problems}")
-    network.load_state_dict(state)
+    network.load_state_dict({key: state[key] for key in wanted})
+    if not extra:
+        return []
+    left = f"{len(extra)} tensors of {path} have" if len(extra) > 1 else f"one tensor of {path} has"
+    return [f"{left} no place in {name}, and left out: {', '.join(extra[:SHOWN])}{', …' * (len(extra) > SHOWN)}"]
 
 
 def checksum(network: nn.Module) -> str:

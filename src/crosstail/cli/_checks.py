@@ -38,7 +38,7 @@ def check_spec(spec: RunSpec, methods: Iterable[str] = ()) -> None:
         discovery.known("crosstail.second_stages", stage, "second stage")
     if spec.select_on and spec.select_on.endswith(".py"):
         discovery.known(metrics.PACKAGE, spec.select_on, "metric")
-    if spec.backbone is not None and not spec.backbone.startswith("timm:"):
+    if spec.backbone is not None and not spec.backbone.startswith(("timm:", "hf-hub:", "open_clip:")):
         discovery.known("crosstail.backbones", spec.backbone, "backbone")
 
 

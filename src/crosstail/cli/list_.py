@@ -71,8 +71,11 @@ def _rows(kind: str, name: str | None) -> list[dict[str, Any]]:
     packages = {"sources": sources.PACKAGE, "protocols": protocols.PACKAGE, "metrics": metrics.PACKAGE}
     package = packages.get(kind, "crosstail.backbones")
     rows = [{"name": n, "what": discovery.docstring(package, n).partition("\n")[0]} for n in discovery.names(package)]
-    timm = {"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."}
-    return [*rows, timm] if kind == "backbones" else rows
+    if kind == "backbones":
+        rows.append({"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."})
+        rows.append({"name": "hf-hub:ORG/NAME", "what": "A model on the Hugging Face Hub in timm's format."})
+        rows.append({"name": "open_clip:NAME", "what": "The image tower of a CLIP, from --weights FILE."})
+    return rows
 
 
 def _cuts(name: str) -> list[dict[str, Any]]:

@@ -142,7 +142,7 @@ def _train_stages(
         input_shape=list(input_shape(inputs.samples)),
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
-        notes=unreached_phases(spec),
+        notes=[*(inputs.frozen or algorithm.backbone).notes, *unreached_phases(spec)],
     )
     folder.finish(result)
     known = {"held_out": kept if keep else None, "calibration": calibration, "test": test, "inputs": inputs}

@@ -149,8 +149,8 @@ def _with_data_defaults(spec: RunSpec) -> RunSpec:
     kind = cache(partial(data.kind_in, spec.dataset, spec.columns))  # of a resolved spec the data may be gone
     if spec.backbone is None:
         spec = replace(spec, backbone=FROZEN if spec.frozen else kind().backbone)
-    elif not spec.backbone.startswith(backbones.PREFIX):
-        spec = replace(spec, backbone=discovery.known("crosstail.backbones", spec.backbone, "backbone"))
+    else:
+        spec = replace(spec, backbone=backbones.known(spec.backbone, spec.weights))
     if spec.tune is None:
         usual = backbones.pretrained(kind().backbone) is not None
         spec = replace(spec, tune="none" if usual and _network(spec) is not None else "all")

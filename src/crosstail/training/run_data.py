@@ -73,7 +73,8 @@ def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None =
     assert spec.backbone is not None
     if discovery.own_files(spec.backbone):  # features of a run are computed without asking for trust
         raise ValueError(f"{spec.backbone}: a backbone in a file of yours can be trained with --tune all only")
-    backbone = backbones.build(spec.backbone, shape, weights=weights or spec.weights, resolution=spec.resolution)
+    given, size = weights or spec.weights, spec.resolution
+    backbone = backbones.build(spec.backbone, shape, weights=given, resolution=size, projected=not spec.stages)
     if not backbone.weights:
         raise ValueError(
             f"backbone {spec.backbone!r} has no pretrained weights for --tune {spec.tune}: use efficientnet_lite0"

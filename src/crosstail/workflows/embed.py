@@ -66,4 +66,4 @@ def embed(
             else:
                 x = embedding.embed(images, frozen, views=spec.views, batch_size=batch_size, progress=report, into=into)
         data.save_arrays(images.with_x(x), out)
-    return Embedded(out, x.shape, images.notes, leaking_column(images))
+    return Embedded(out, x.shape, (*images.notes, *frozen.notes), leaking_column(images))
