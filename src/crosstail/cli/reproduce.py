@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from rich.console import Console
 
 from crosstail import discovery
+from crosstail.cli._checks import check_spec
 from crosstail.cli._next import pasted
 from crosstail.cli._progress import progress_bar, sweep_progress
 from crosstail.cli._verb import Json, described, import_torch
@@ -52,7 +53,8 @@ def reproduce(
         return
     how: dict[str, Any] = {"data": data, "quick": quick, "algorithm": algorithm}
     how |= {"backbone": backbone, "resolution": resolution}
-    work.jobs(name)  # a wrong name is found before torch is imported
+    for job in work.jobs(name, **{key: value for key, value in how.items() if key != "data"}):
+        check_spec(job.spec, job.how["algorithm"])
     launcher = discovery.known("crosstail.sweeps.launchers", launcher, "launcher")
     import_torch()
     console = Console(stderr=True)
@@ -66,8 +68,7 @@ def reproduce(
         console.print(f"{plan.shared.dataset}: {len(plan.methods)} methods", highlight=False)
         return sweep_progress(console, plan)
 
-    with ExitStack():
-        done = work.reproduce(name, out=out or Path(name), **how, launcher=launcher, workers=workers, watch=watch)
+    done = work.reproduce(name, out=out or Path(name), **how, launcher=launcher, workers=workers, watch=watch)
     print(json.dumps({"page": str(done.page), "failed": done.failed}) if as_json else f"Next: open {done.page}")
     if done.failed:
         folder = (out or Path(name)) / done.failed[0]

@@ -76,13 +76,15 @@ def split(dataset: "DomainDataset", spec: "DataSpec") -> "DomainDataset":
     import numpy as np
 
     from crosstail.data.splits.gaps import with_gaps_noted
+    from crosstail.data.splits.imbalanced_dg import setting_of
     from crosstail.data.splits.label_profiles import apply_labels
 
     if spec.whole:
         dataset = replace(dataset, split=np.full(len(dataset), "train"))
     else:
         dataset = find(spec.protocol).split(dataset, spec)
-    dataset = apply_labels(dataset, profiles(spec), spec.data_seed)
+    if setting_of(spec) is None:
+        dataset = apply_labels(dataset, profiles(spec), spec.data_seed)
     return with_gaps_noted(dataset, spec.unseen, folds=spec.folds is not None)
 
 

@@ -15,10 +15,13 @@ def parts(spec: S, source: "DomainDataset") -> list[S]:
 
 
 def split(dataset: "DomainDataset", spec: S) -> "DomainDataset":
-    """Four fifths of the unseen domain for test, a fifth of the others for validation."""
+    """Four fifths of the unseen domain for test, a fifth of the others for validation, or what a setting says."""
     from crosstail.data.splits.domains import leave_one_domain_out
+    from crosstail.data.splits.imbalanced_dg import imbalanced, setting_of
 
-    return leave_one_domain_out(dataset, spec.unseen, (spec.data_seed, spec.seed))
+    seeds = spec.data_seed, spec.seed
+    usual, setting = leave_one_domain_out(dataset, spec.unseen, seeds), setting_of(spec)
+    return usual if setting is None else imbalanced(dataset, str(spec.unseen), setting, seeds)
 
 
 PROTOCOL = Protocol(

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.data import protocols
+from crosstail.data.splits.imbalanced_dg import FEW, setting_of
 from crosstail.metrics import DEFAULT, Answers, PairAccuracy, PairValues, SampleValues, View, Weighting, find
 from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.reports.compare.read_runs import ReportRow
@@ -111,7 +112,9 @@ class MethodRun:
         found: dict[str, float | None] = {}
         for name, weighting in averages(self).items():
             found[name] = class_mean(values) if weighting == "class_mean" else getattr(values, weighting)
-        if not self.dg:
+        if setting := setting_of(self.runs[0].spec):
+            found |= values.shots(setting.table(), FEW + 1, FEW)
+        elif not self.dg:
             found |= values.shots(self.counts, *self.runs[0].shots)
         if values.pair_average is None:
             return found
