@@ -5,6 +5,7 @@ import torch
 from tests.emulated_gpu import CUDA, emulated_gpu, to_gpu
 
 from crosstail import discovery
+from crosstail.training.devices import fuse
 
 READS = {"cad": 1, "cond_cad": 1, "ndcl": 3}  # per step; where the number of samples that take part must be known
 NAMES = [*discovery.names("crosstail.algorithms"), "bsoftmax+coral", "boda+coral", "boda@reference"]
@@ -16,6 +17,8 @@ def test_a_step_reads_nothing_from_a_gpu_which_computes_what_the_cpu_does(tiny, 
     def updates(algorithm, batches, gpu=None):
         found, reads = [], []
         optimizers = algorithm.optimizers()
+        for optimizer in optimizers:
+            fuse(optimizer.param_groups, batches[0].x.device)  # as the loop does
         torch.manual_seed(5)
         for algorithm.step, batch in enumerate(batches):
             before = len(gpu.reads) if gpu else 0

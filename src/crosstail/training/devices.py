@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +16,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
+from crosstail import machine
 from crosstail.training.spec import Accelerator
 
 if TYPE_CHECKING:  # an extra: importing it takes seconds, and one device does not need it
@@ -95,6 +97,7 @@ def fabric_of(devices: Devices, precision: str) -> AnyFabric:
     """Cached: creating it scans all installed packages, and processes are kept from run to run."""
     if precision not in PRECISIONS:
         raise ValueError(f"precision is {precision!r}, expected {' or '.join(PRECISIONS)}")
+    torch.backends.cudnn.benchmark = True  # every batch has the same shape, so that it pays to try all algorithms once
     if not devices.several:
         return OneDevice(devices.kind, precision)
     if devices.nodes > 1 and not {"MASTER_ADDR", "SLURM_PROCID"} & os.environ.keys():
@@ -112,9 +115,17 @@ def fabric_of(devices: Devices, precision: str) -> AnyFabric:
             precision=PRECISIONS[precision],  # type: ignore[arg-type]
         )
     fabric.launch()
+    machine.use(machine.cores() // devices.number)
     if fabric.device.type == "cpu":
-        torch.set_num_threads(max(1, (os.cpu_count() or 1) // devices.number))
+        torch.set_num_threads(machine.cores())
     return fabric
+
+
+def fuse(groups: Sequence[dict[str, Any]], device: torch.device) -> None:
+    """Let Adam update a group of weights in one kernel on a GPU, and tensor by tensor on the CPU."""
+    for group in groups:
+        if "fused" in group:
+            group["fused"] = True if device.type == "cuda" else None
 
 
 def spare_compiler() -> None:

@@ -17,7 +17,7 @@ from crosstail.losses.host import NotFinite
 from crosstail.losses.processes import merged
 from crosstail.progress import Progress
 from crosstail.training.average import Swad, WeightAverage
-from crosstail.training.devices import AnyFabric
+from crosstail.training.devices import AnyFabric, fuse
 from crosstail.training.evaluation import EVALUATED, split_accuracies, split_answers, stream_statistics
 from crosstail.training.folder import RunFolder
 from crosstail.training.optimizers import factors_of, optimizers_of
@@ -110,6 +110,8 @@ class _Loop:
         # None where there are no steps: an optimizer imports torch's compiler, which takes two seconds.
         self.optimizers = optimizers_of(algorithm, spec) if learns else []
         self.factors = factors_of(spec) if learns else []
+        for optimizer in self.optimizers:
+            fuse(optimizer.param_groups, fabric.device)
         self.wrapped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self.optimizers]
         self.backward = backward_of(algorithm, fabric.backward)
         self.selected, self.resumed = Selected(), False
@@ -123,6 +125,7 @@ class _Loop:
             self.resumed = True
             self.algorithm.load_state_dict(checkpoint["algorithm"])
             for optimizer, state in zip(self.optimizers, checkpoint["optimizers"], strict=True):
+                fuse(state["param_groups"], self.fabric.device)  # as here, not as where the run began
                 optimizer.load_state_dict(state)
             if self.averaged:
                 self.averaged.load_state_dict(checkpoint["averaged"])

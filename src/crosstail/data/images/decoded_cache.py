@@ -25,9 +25,12 @@ _RECORD = np.dtype(
 
 
 class DecodedCache:
-    """Pixels of the images of one index, up to `max_bytes`; images beyond that are not cached."""
+    """Pixels of the images of one index; images beyond `max_bytes` are not cached.
 
-    def __init__(self, folder: Path, num_images: int, *, max_bytes: int = 8 * GIB) -> None:
+    By default they take a quarter of what is free on the disk, or 8 GiB if that is more; half of it is left.
+    """
+
+    def __init__(self, folder: Path, num_images: int, *, max_bytes: int | None = None) -> None:
         self.folder, self.num_images, self.max_bytes = folder, num_images, max_bytes
         self._lock = threading.Lock()
         self._mapped: Pixels = np.zeros(0, np.uint8)
@@ -43,9 +46,9 @@ class DecodedCache:
                 os.close(table)
             self._pixels = os.open(self.folder / "pixels", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
             self._close = weakref.finalize(self, os.close, self._pixels)
-            # Use at most half of the free space.
-            free = shutil.disk_usage(self.folder).free // 2
-            self._limit = min(self.max_bytes, os.lseek(self._pixels, 0, os.SEEK_END) + free)
+            used, free = os.lseek(self._pixels, 0, os.SEEK_END), shutil.disk_usage(self.folder).free
+            most = max(8 * GIB, (used + free) // 4) if self.max_bytes is None else self.max_bytes
+            self._limit = min(most, used + free // 2)
         except OSError:  # a read-only disk: nothing is cached
             self._table = None
 

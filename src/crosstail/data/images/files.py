@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from crosstail.cache import cache_folder
 from crosstail.data.images.decode import VERSION, Pixels, base_size, evaluation_view, read_bytes, read_image
-from crosstail.data.images.decoded_cache import GIB, DecodedCache
+from crosstail.data.images.decoded_cache import DecodedCache
 from crosstail.machine import cores
 
 AnyPath = str | os.PathLike[str]
@@ -92,8 +92,8 @@ class FileTable:
 
 
 def default_workers() -> int:
-    """One thread per core available to this process, at most 8."""
-    return min(8, cores())
+    """One thread per core available to this process, at most 16."""
+    return min(16, cores())
 
 
 _tables: WeakValueDictionary[tuple[Path, str], FileTable] = WeakValueDictionary()
@@ -124,7 +124,7 @@ class ImageFiles:
             raise ValueError(f"resolution is {resolution}, expected 1 or more pixels")
         self.root = Path(root)
         self.resolution = resolution
-        self.workers = workers or default_workers()
+        self.workers = workers  # threads that decode; by default one per core
         if isinstance(paths, pa.ChunkedArray):
             paths = paths.combine_chunks()
         self._paths = paths if isinstance(paths, pa.Array) else _as_text(paths)
@@ -154,7 +154,7 @@ class ImageFiles:
         def decode(i: int) -> None:
             out[i] = self.view(self.base(int(chosen[i])))
 
-        with ThreadPoolExecutor(self.workers, "crosstail-decode") as pool:
+        with ThreadPoolExecutor(self.workers or default_workers(), "crosstail-decode") as pool:
             try:
                 list(pool.map(decode, range(len(chosen))))
             finally:
@@ -200,8 +200,8 @@ class ImageFiles:
         made, cache = self._changed(resolution=resolution, whole=whole), self._cache
         return made.cached(max_bytes=cache.max_bytes, folder=cache.folder.parent) if cache else made
 
-    def cached(self, *, max_bytes: int = 8 * GIB, folder: Path | None = None) -> "ImageFiles":
-        """The same files, with decoded images cached on disk up to `max_bytes`."""
+    def cached(self, *, max_bytes: int | None = None, folder: Path | None = None) -> "ImageFiles":
+        """The same files, with decoded images cached on disk up to `max_bytes`, or what suits the disk."""
         key = f"{self.root.resolve()} {self._index_checksum()} {base_size(self.resolution)} {VERSION} {PIL.__version__}"
         path = (folder or cache_folder() / "decoded") / hashlib.sha256(key.encode()).hexdigest()[:32]
         return self._changed(_cache=DecodedCache(path, len(self._paths), max_bytes=max_bytes))

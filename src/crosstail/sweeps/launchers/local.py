@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from crosstail.machine import cores
+from crosstail.machine import cores, use
 from crosstail.sweeps.launchers._launcher import Launcher, Resources, after_death
 from crosstail.sweeps.store import Store
 from crosstail.sweeps.worker import Job, Outcome, Stopped, execute
@@ -125,6 +125,7 @@ def work(connection: "Connection[Outcome, Job]", path: Path, patience: float, th
     if device is not None:
         os.environ["CUDA_VISIBLE_DEVICES"] = device
     torch.set_num_threads(threads)
+    use(threads)
     spare_compiler()
     store, stopped = Store(path, patience), threading.Event()
     jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
