@@ -81,7 +81,7 @@ def predictions(folder: Path) -> dict[str, float]:
         Image.fromarray(generator.integers(256, size=(256, 256, 3), dtype=np.uint8)).save(f"photos/{i}.jpg")
     run, new = str(folder / "run"), str(folder / "photos")
     torch.set_num_threads(1)
-    main(["fit", "digits", "--backbone", "efficientnet_lite0", "--freeze", "--out", run])
+    main(["fit", "digits", "--backbone", "efficientnet_lite0", "--tune none", "--out", run])
     options = ["--site", "signs", "--prior", "estimate", "--coverage", "0.9"]
     words = {"plain": [], "all": options}
     return interleave(

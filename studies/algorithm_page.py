@@ -76,8 +76,8 @@ PEERS = {
     "the BoDA code": {
         **{"ERM": "erm", "GroupDRO": "group_dro", "Mixup": "mixup", "SagNet": "sagnet", "MLDG": "mldg", "IRM": "irm"},
         **{"DANN": "dann", "CDANN": "cdann", "CORAL": "coral", "MMD": "mmd", "MTL": "mtl", "Fish": "fish"},
-        **{"ReSample": "resample", "ReWeight": "reweight", "SqrtReWeight": "sqrt_reweight", "Focal": "focal"},
-        **{"CBLoss": "cb_loss", "LDAM": "ldam", "BSoftmax": "bsoftmax", "SSP": "ssp", "CRT": "crt"},
+        **{"ReSamp": "resample", "ReWeight": "reweight", "SqrtReWeight": "sqrt_reweight", "Focal": "focal"},
+        **{"CBLoss": "cb_loss", "LDAM": "ldam", "BSoftmax": "bsoftmax", "CRT": "crt"},
         "BoDA": "boda@reference",
     },
 }

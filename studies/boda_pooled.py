@@ -38,7 +38,7 @@ class Case:
     algorithms: tuple[str, ...] = ("boda",)
 
 
-FROZEN = {"backbone": "efficientnet_lite0", "freeze": True}
+FROZEN = {"backbone": "efficientnet_lite0", "tune": "none"}
 PIXELS = {"backbone": "small_cnn", "width": 16, "steps": 3000}
 BOTH = ("boda", "boda+coral")
 CASES = (

@@ -35,7 +35,7 @@ class Case:
     fields: dict[str, Any]
 
 
-FROZEN = {"backbone": "efficientnet_lite0", "freeze": True}
+FROZEN = {"backbone": "efficientnet_lite0", "tune": "none"}
 CASES = (
     Case("synthetic digits, frozen features", "digits", {**FROZEN, "steps": 300}),
     Case("synthetic digits, small CNN", "digits", {"backbone": "small_cnn", "width": 16, "steps": 600}),

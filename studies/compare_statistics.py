@@ -19,7 +19,7 @@ WAYS = {
     "full pass every 20 steps, momentum 0.2": {"refresh": 20, "momentum": 0.2},
 }
 SETTINGS = {
-    "frozen EfficientNet-Lite0, MLP of 256": {"backbone": "efficientnet_lite0", "freeze": True, "steps": 300},
+    "frozen EfficientNet-Lite0, MLP of 256": {"backbone": "efficientnet_lite0", "tune": "none", "steps": 300},
     "small CNN of width 16 from pixels": {"backbone": "small_cnn", "width": 16, "steps": 1500},
 }
 

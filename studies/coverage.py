@@ -26,7 +26,7 @@ LESIONS = {"domain": "source", "label": "diagnosis", "group": "lesion_id"}
 
 def runs(data: Path, out: Path) -> Iterator[tuple[str, Run]]:
     """The default on fixed features of each set."""
-    frozen = {"backbone": "efficientnet_lite0", "freeze": True}
+    frozen = {"backbone": "efficientnet_lite0", "tune": "none"}
     yield "digits", train_run(RunSpec(dataset="digits", **frozen), out / "digits")
     lesions = RunSpec(dataset=str(data / "ham10000/manifest.csv"), columns=LESIONS, **frozen)
     yield "ham10000 by lesion", train_run(lesions, out / "ham10000")

@@ -37,7 +37,7 @@ SEEDS = (10, 11, 12)  # other splits than those that the form of the method was 
 UNSEEN = (BASE, "bsoftmax", "coral:retrain", "boda+coral:retrain", "frozen:pooled", DEFAULT)
 STEPS = 300  # as in a race
 PAGE = Path(__file__).parents[1] / "docs/results/default.md"
-FROZEN: dict[str, Any] = {"backbone": "efficientnet_lite0", "freeze": True}
+FROZEN: dict[str, Any] = {"backbone": "efficientnet_lite0", "tune": "none"}
 
 
 @dataclass(frozen=True)

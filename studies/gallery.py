@@ -14,7 +14,7 @@ from PIL import Image
 from crosstail import RunSpec, fit, report, sweep
 
 PICTURES = Path(__file__).resolve().parents[1] / "docs" / "images" / "gallery"
-NETWORK = {"backbone": "efficientnet_lite0", "freeze": True, "steps": 300}
+NETWORK = {"backbone": "efficientnet_lite0", "tune": "none", "steps": 300}
 LABELS = {
     "uniform": ("uniform",),
     "forward": ("forward:57",),

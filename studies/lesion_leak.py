@@ -83,7 +83,7 @@ def main() -> None:
     given = result_options(__doc__, "runs/leak", "../shared/data/ham10000/manifest.csv").parse_args()
     torch.set_num_threads(1)
     named = {"domain": "source", "label": "diagnosis"}
-    shared = RunSpec(dataset=str(given.data), backbone="efficientnet_lite0", freeze=True, steps=1000)
+    shared = RunSpec(dataset=str(given.data), backbone="efficientnet_lite0", tune="none", steps=1000)
     rows, details = [], []
     for method in METHODS:
         found: dict[str, list[Measured]] = {"picture": [], "lesion": []}

@@ -22,7 +22,7 @@ def page(race: RaceResult, name: str, command: str, took: str, picture: Path) ->
     kept = [k for k, title in enumerate(table.header) if k and title not in ("domain known", "s")]
     others = len(table.rows) - 1
     early = f"{len(race.stopped)} methods stopped early, on validation; " if race.stopped else ""
-    features = f"frozen {race.backbone} features" if race.freeze else "vectors as they are"
+    features = f"frozen {race.backbone} features" if race.tune == "none" else "vectors as they are"
     chart = []
     if table.faint:
         save_drawing(behind_chart(board_table(race.leaderboard)).having(width=560), picture)

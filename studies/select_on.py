@@ -44,7 +44,7 @@ SHOWN = {
 
 def settings(data: Path) -> Iterator[tuple[str, RunSpec]]:
     """Four sets of features with long tails."""
-    frozen: dict[str, Any] = {"backbone": "efficientnet_lite0", "freeze": True}
+    frozen: dict[str, Any] = {"backbone": "efficientnet_lite0", "tune": "none"}
     tails = ("forward:20", "backward:20") * 2
     lesions = {"domain": "source", "label": "diagnosis", "group": "lesion_id"}
     yield "digits (demo)", RunSpec(dataset="digits", **frozen)

@@ -22,7 +22,7 @@ EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 PRACTITIONER = """
 audit {data} --out audit.html
 race {data} --algorithm erm --algorithm bsoftmax --algorithm boda --steps 100 --out race
-fit {data} --freeze --out run
+fit {data} --tune none --out run
 evaluate run {data} --split test
 predict run {files} --coverage 0.9 --out answers.csv
 export run --format torch --out model.pt2
@@ -30,13 +30,13 @@ export run --format torch --out model.pt2
 RESEARCHER = """
 list algorithms boda
 new algorithm mine
-fit {data} --freeze --algorithm ./mine.py --steps 100 --out mine
-fit {data} --freeze --algorithm erm --steps 100 --out erm
+fit {data} --tune none --algorithm ./mine.py --steps 100 --out mine
+fit {data} --tune none --algorithm erm --steps 100 --out erm
 compare mine erm --out compare.html
-sweep {data} --freeze --algorithm erm --algorithm boda --steps 50 --trials 2 --seeds 2 --out sweep
+sweep {data} --tune none --algorithm erm --algorithm boda --steps 50 --trials 2 --seeds 2 --out sweep
 report sweep --out report
 graph erm --out graph.html
-fit {data} --freeze --protocol dg --steps 50 --algorithm erm --out dg
+fit {data} --tune none --protocol dg --steps 50 --algorithm erm --out dg
 """
 LOOP = ["loop_pytorch.py", "loop_lightning.py", "loop_transformers.py"]
 WIDTHS, HEIGHT = (390, 1440), 16_000  # above the longest page; what is empty below it is cut off

@@ -8,14 +8,15 @@ import importlib.util
 import pkgutil
 import re
 import sys
+import traceback
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-FROM_FILES = ("algorithm", "backbone", "metric", "second stage")
-"""What may be a user's file. Protocols and sources may not: data of a run are read without asking for trust."""
+FROM_FILES = ("algorithm", "backbone", "data set", "metric", "second stage")
+"""What may be a user's file."""
 
 
 def names(package: str) -> list[str]:
@@ -77,6 +78,33 @@ def parsed(package: str, name: str) -> ast.Module:
     return ast.parse(next(file for file in files if file.exists()).read_text(encoding="utf-8"))
 
 
+def defined(path: Path) -> dict[str, list[ast.stmt]]:
+    """What a user's file defines under each name at its top level; the file is not run."""
+    try:
+        body = ast.parse(require_file(path)).body
+    except SyntaxError as error:
+        raise ValueError(f"{path}, line {error.lineno}: {error.msg}") from None
+    found: dict[str, list[ast.stmt]] = {}
+    for node in body:
+        name = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else getattr(node, "name", "")
+        found.setdefault(name, []).append(node)
+    return found
+
+
+def arguments(path: Path, what: str, kind: str) -> dict[str | None, ast.expr]:
+    """The arguments of `what = kind(...)` in a user's file, which is not run."""
+    made = [node.value for node in defined(path).get(what, ()) if isinstance(node, ast.Assign)]
+    if not made:
+        raise ValueError(f"{path}: has no {what}, expected {what} = {kind}(...)")
+    if len(made) > 1 or not isinstance(made[0], ast.Call):
+        raise ValueError(f"{path}, line {made[-1].lineno}: expected one {what}, made by {kind}(...)")
+    return {keyword.arg: keyword.value for keyword in made[0].keywords}
+
+
+_LOADED: dict[str, Path] = {}
+"""The users' files that were imported, by the name of their module."""
+
+
 def load_file(path: Path) -> ModuleType:
     """Import a Python file by path; the same content is imported only once."""
     source = require_file(path)
@@ -85,15 +113,32 @@ def load_file(path: Path) -> ModuleType:
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None and spec.loader is not None
         module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module  # dataclasses look their module up
+        sys.modules[name], _LOADED[name] = module, path  # dataclasses look their module up
         try:
             spec.loader.exec_module(module)
         except BaseException as error:
             del sys.modules[name]
             if not isinstance(error, Exception):
                 raise
-            raise ValueError(f"{path}: cannot be imported ({type(error).__name__}: {error})") from error
+            place = own_place(error).partition(", ")[2]
+            raise ValueError(
+                f"{path}: cannot be imported ({type(error).__name__}: {error}{place and f', {place}'})"
+            ) from error
     return sys.modules[name]
+
+
+def own_frames(error: BaseException) -> list[traceback.FrameSummary]:
+    """Where an error was raised, from the first line of a user's file on; empty if none is involved."""
+    walked = list(traceback.walk_tb(error.__traceback__))
+    first = next((i for i, (frame, _) in enumerate(walked) if frame.f_globals.get("__name__") in _LOADED), len(walked))
+    return list(traceback.StackSummary.extract(walked[first:]))
+
+
+def own_place(error: BaseException) -> str:
+    """The last line of a user's file that an error was raised in, such as `mine.py, line 3`; empty if there is none."""
+    walked = traceback.walk_tb(error.__traceback__)
+    places = [(_LOADED.get(frame.f_globals.get("__name__", "")), line) for frame, line in walked]
+    return next((f"{path}, line {line}" for path, line in reversed(places) if path), "")
 
 
 def require_file(path: Path) -> bytes:

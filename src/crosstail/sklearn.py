@@ -80,7 +80,7 @@ class CrosstailClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         dataset = DomainDataset("X", x, y, d, split, *names)
         same = ("algorithm", "width", "second_stage", "steps", "batch_size", "evaluations")
         given = {name: getattr(self, name) for name in same} | {"hparams": self.hparams or {}, "seed": seed}
-        spec = RunSpec(dataset="X", backbone="mlp", freeze=False, augment=False, **given)
+        spec = RunSpec(dataset="X", backbone="mlp", tune="all", augment=False, **given)
         with tempfile.TemporaryDirectory() as folder, torch.random.fork_rng(devices=[]):
             run = train_run(spec, Path(folder), inputs=Inputs(dataset))
             self.result_ = run.result

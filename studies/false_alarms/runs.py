@@ -48,8 +48,8 @@ def settings(data: Path, made: Path) -> list[Setting]:
         made.mkdir(parents=True, exist_ok=True)
         np.savez(small, **arrays | {"x": halved(arrays["x"])})
     crisis = RunSpec(dataset=str(data / "crisis.npz"), steps=1000, evaluations=5)
-    frozen: dict[str, Any] = {"backbone": "efficientnet_lite0", "freeze": True}
-    pixels: dict[str, Any] = {"backbone": "small_cnn", "width": 16, "freeze": False, "augment": False, "batch_size": 24}
+    frozen: dict[str, Any] = {"backbone": "efficientnet_lite0", "tune": "none"}
+    pixels: dict[str, Any] = {"backbone": "small_cnn", "width": 16, "tune": "all", "augment": False, "batch_size": 24}
     return [
         Setting("crisis", crisis),
         Setting("digits-frozen", RunSpec(dataset="digits", steps=300, evaluations=5, **frozen)),

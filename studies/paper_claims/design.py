@@ -94,8 +94,8 @@ class Setting:
         return resolve(replace(self.shared, dataset=str(data), algorithm=run.cell.algorithm, hparams=hparams, **own))
 
 
-CNN: dict[str, Any] = {"backbone": "small_cnn", "width": 16, "freeze": False}
-FROZEN: dict[str, Any] = {"backbone": "efficientnet_lite0", "freeze": True}
+CNN: dict[str, Any] = {"backbone": "small_cnn", "width": 16, "tune": "all"}
+FROZEN: dict[str, Any] = {"backbone": "efficientnet_lite0", "tune": "none"}
 EQUAL: dict[str, Any] = {"augment": False, "batch_size": 24}
 SETTINGS = {
     setting.name: setting

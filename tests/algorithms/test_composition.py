@@ -80,8 +80,8 @@ def test_a_hyperparameter_of_one_part_may_be_addressed_by_it(name):
 
 
 def test_a_default_of_finetuning_gives_way_to_the_hyperparameter_of_the_part():
-    given = {"dann.discriminator_lr": 0.01}
-    assert all_hparams("coral+dann", given, finetune=True)["discriminator_lr"] == 0.01
+    given, finetuned = {"dann.discriminator_lr": 0.01}, RunSpec(dataset="pacs", backbone="resnet50", freeze=False)
+    assert all_hparams(finetuned, "coral+dann", given)["discriminator_lr"] == 0.01
 
 
 def test_hyperparameters_read_in_build_are_those_of_the_part(tmp_path):
@@ -232,6 +232,22 @@ def test_deviations_are_those_of_what_is_computed():
 def test_the_reference_searches_the_interval_of_full_passes_as_the_authors_do():
     drawn = {algorithms.draw(algorithms.find("boda@reference").Hparams, trial)["refresh"] for trial in range(1, 400)}
     assert min(drawn) == 100 and max(drawn) == 149
+
+
+def test_the_reference_has_the_authors_defaults_and_ranges_for_domain_net():
+    for name in ("boda@reference", "boda@reference+bsoftmax"):
+        declared = algorithms.find(name).Hparams
+        drawn = [algorithms.draw(declared, trial, on="domain_net") for trial in range(1, 200)]
+        assert {each["warmup"] for each in drawn} == {2000, 3000, 4000, 5000}
+        assert 1500 <= min(each["refresh"] for each in drawn) < 1550 and max(each["refresh"] for each in drawn) > 2950
+        elsewhere = [algorithms.draw(declared, trial, on="pacs") for trial in range(1, 200)]
+        assert all(
+            e.items() - d.items() <= {("warmup", e["warmup"]), ("refresh", e["refresh"])}
+            for d, e in zip(drawn, elsewhere, strict=True)
+        )
+        for data, expected in (("domain_net", (3000, 2000)), ("Domain_Net:photos", (3000, 2000)), ("pacs", (500, 120))):
+            spec = resolve(RunSpec(dataset=data, algorithm=name, backbone="small_cnn"))
+            assert (spec.hparams["warmup"], spec.hparams["refresh"]) == expected
 
 
 def test_a_file_without_an_algorithm_says_what_to_derive_one_from(tmp_path):

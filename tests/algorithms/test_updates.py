@@ -3,7 +3,10 @@ from copy import deepcopy
 import pytest
 import torch
 
+from crosstail.algorithms._base import slopes
+from crosstail.algorithms._processes import backward_of
 from crosstail.data import DomainBatch
+from crosstail.losses.host import in_full_precision
 
 NAMES = ["dann", "cdann", "sagnet", "mldg", "fish", "sand_mask", "sam", "sagm", "urm", "lff"]
 
@@ -64,6 +67,23 @@ def test_in_mixed_precision_every_pass_sees_the_weights_of_its_moment(name, tiny
             train(algorithm, [DomainBatch(batch.x.float(), batch.y, batch.domain)])
         found.append(algorithm.state_dict())
     assert all(torch.equal(value, found[1][key]) for key, value in found[0].items())
+
+
+@pytest.mark.parametrize(
+    "by", [backward_of(torch.nn.Module(), torch.Tensor.backward), None], ids=["backward", "slopes"]
+)
+def test_gradients_of_a_term_in_full_precision_are_in_full_precision(by):
+    generator = torch.Generator().manual_seed(0)
+    x, y = (torch.rand(20, 8, generator=generator) for _ in range(2))
+    expected = 2 * (x @ y.T) @ y
+    with torch.autocast("cpu", torch.bfloat16):
+        z = x.clone().requires_grad_()
+        with in_full_precision(z):
+            loss = (z @ y.T).square().sum()
+        if by:
+            by(loss)
+        found = z.grad if by else slopes(loss, [z])[0]
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)

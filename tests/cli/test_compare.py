@@ -31,7 +31,7 @@ def test_two_runs_are_compared_overall_and_pair_by_pair(crosstail, runs):
 
 
 def test_backbones_that_take_images_of_other_sizes_are_compared(crosstail, make_photos, refused):
-    short = "--algorithm erm --finetune --no-augment --weights random --steps 1 --evaluations 1 --batch-size 2"
+    short = "--algorithm erm --tune all --no-augment --weights random --steps 1 --evaluations 1 --batch-size 2"
     for size in (32, 48):
         out = f"--backbone timm:test_resnet --resolution {size} --out px{size}"
         crosstail(f"fit {make_photos(8) if size == 32 else 'photos'} {short} {out}").ok()

@@ -131,7 +131,7 @@ def test_file_that_cannot_be_fetched(run, small, tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "message"), [
-    (["pac"], "unknown benchmark 'pac': did you mean 'pacs'?"),
+    (["pac"], "unknown data set 'pac': did you mean 'pacs'?"),
     (["--check"], "NAME is missing: there are digits,"),
     (["pacs", "--quick"], "--check"),
     (["pacs", "--check"], "--root, or set CROSSTAIL_DATA"),

@@ -46,7 +46,7 @@ def test_the_demo_replaces_no_page_of_another_command(crosstail, tmp_path: Path)
 def test_the_methods_of_the_demo_share_data_backbone_and_steps() -> None:
     for method in demo.METHODS:
         spec = demo.spec(method, seed=0)
-        assert (spec.method, spec.steps, spec.freeze) == (method, demo.STEPS, True)
+        assert (spec.method, spec.steps, spec.tune) == (method, demo.STEPS, "none")
 
 
 @pytest.mark.parametrize(("std", "words"), [(0.6, "over the seeds 0.6"), (math.nan, "one seed each")])

@@ -37,7 +37,7 @@ def test_from_photos_to_vectors_to_a_model(crosstail, photos, weights):
     for field in ("y", "domain", "split"):
         np.testing.assert_array_equal(getattr(vectors, field), getattr(images, field))
     crosstail(f"fit v.npz --out run {SHORT}").ok()
-    crosstail(f"fit {photos} {TINY} --weights {weights} --freeze --out frozen {SHORT}").ok()
+    crosstail(f"fit {photos} {TINY} --weights {weights} --tune none --out frozen {SHORT}").ok()
     same = [RunFolder(Path(run)).finished_result().test.hits for run in ("run", "frozen")]
     assert same[0] == same[1]
 
@@ -65,8 +65,8 @@ def test_views_are_more_inputs_and_not_more_samples(crosstail, photos, weights):
     vectors = data.load("v.npz")
     assert vectors.x.shape == (32, 3, 1024)
     results = {}
-    for run, words in (("a", "v.npz"), ("b", f"{photos} {TINY} --weights {weights} --freeze --views 2")):
-        done = crosstail(f"fit {words} --out {run} --head mlp {SHORT} --second-stage retrain --json").ok()
+    for run, words in (("a", "v.npz"), ("b", f"{photos} {TINY} --weights {weights} --tune none --views 2")):
+        done = crosstail(f"fit {words} --out {run} {SHORT} --second-stage retrain --json").ok()
         results[run] = json.loads(done.out)
     assert results["a"]["counts"] == results["b"]["counts"] == vectors.counts("train").tolist()
     assert results["a"]["test"] == results["b"]["test"] and results["a"]["input_shape"] == [1024]
@@ -77,7 +77,7 @@ def test_views_are_more_inputs_and_not_more_samples(crosstail, photos, weights):
 
 def test_a_linear_head_is_a_classifier_alone(crosstail, photos, weights):
     done = crosstail(
-        f"fit {photos} {TINY} --weights {weights} --freeze --head linear --out run {SHORT} --second-stage retrain"
+        f"fit {photos} {TINY} --weights {weights} --tune none --head linear --out run {SHORT} --second-stage retrain"
     )
     assert done.code == 0, done.err
     model = RunFolder(Path("run")).load("model.pt")
@@ -90,7 +90,7 @@ def test_a_linear_head_is_a_classifier_alone(crosstail, photos, weights):
 
 
 def test_a_frozen_model_predicts_where_its_weights_are_or_says_what_is_missing(crosstail, photos, weights):
-    fit = f"fit {photos} {TINY} --weights {weights} --freeze --out run {SHORT}"
+    fit = f"fit {photos} {TINY} --weights {weights} --tune none --out run {SHORT}"
     crosstail(fit).ok()
     expected = crosstail("predict run photos").ok()
     checksum = RunFolder(Path("run")).finished_result().weights
@@ -109,7 +109,7 @@ def test_a_frozen_model_predicts_where_its_weights_are_or_says_what_is_missing(c
 
 def test_a_finetuned_model_has_all_of_its_weights(crosstail, photos, weights, refused):
     short = "--steps 1 --batch-size 2 --evaluations 1"
-    crosstail(f"fit {photos} {TINY} --weights {weights} --finetune --out run {short}").ok()
+    crosstail(f"fit {photos} {TINY} --weights {weights} --tune all --out run {short}").ok()
     assert RunFolder(Path("run")).spec().hparams["lr"] == 5e-5
     Path("w.pth").unlink()
     crosstail("predict run photos").ok()
@@ -125,30 +125,30 @@ def asked(asked, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "freeze", "hparams"),
+    ("words", "tune", "hparams"),
     [
-        ("", True, {"lr": 1e-3}),
-        ("--backbone resnet50", True, {"lr": 1e-3}),
-        ("--backbone resnet50 --finetune", False, {"lr": 5e-5}),
-        ("--backbone resnet50 --finetune --hp lr=0.01 --hp weight_decay=0.1", False, {"lr": 0.01, "weight_decay": 0.1}),
-        ("--backbone resnet50 --finetune --algorithm dann", False, {"lr": 5e-5, "discriminator_lr": 5e-5}),
-        ("--backbone timm:convnext_atto --weights random", False, {"lr": 1e-3}),
-        ("--backbone small_cnn", False, {"lr": 1e-3}),
+        ("", "none", {"lr": 1e-3}),
+        ("--backbone resnet50", "none", {"lr": 1e-3}),
+        ("--backbone resnet50 --tune all", "all", {"lr": 5e-5}),
+        ("--backbone resnet50 --tune all --hp lr=0.01 --hp weight_decay=0.1", "all", {"lr": 0.01, "weight_decay": 0.1}),
+        ("--backbone resnet50 --tune all --algorithm dann", "all", {"lr": 5e-5, "discriminator_lr": 5e-5}),
+        ("--backbone timm:convnext_atto --weights random", "all", {"lr": 1e-3}),
+        ("--backbone small_cnn", "all", {"lr": 1e-3}),
     ],
 )
-def test_the_learning_rate_follows_the_backbone(crosstail, photos, asked, words, freeze, hparams):
+def test_the_learning_rate_follows_the_backbone(crosstail, photos, asked, words, tune, hparams):
     crosstail(f"fit {photos} --out run {words} --json").ok()
-    assert asked[0].freeze == freeze and hparams.items() <= asked[0].hparams.items()
+    assert asked[0].tune == tune and hparams.items() <= asked[0].hparams.items()
 
 
 MISTAKES = {
     "embed photos --out v.npy": "--out v.npy: expected a name that ends in .npz",
     "embed v.npz --out w.npz": "v.npz already contains vectors",
-    "embed photos --out w.npz --backbone small_cnn": "backbone 'small_cnn' has no pretrained weights to freeze",
+    "embed photos --out w.npz --backbone small_cnn": "backbone 'small_cnn' has no pretrained weights for --tune none",
     "embed photos --out w.npz --backbone timm:resnet1": "timm has no model 'resnet1': did you mean",
     "embed photos --out w.npz --views -1": "views is -1, expected 0 or more",
     "fit photos --out run --backbone timm:resnet18 --weights none.pth": "none.pth: there is no such file",
-    "fit photos --out run --head linear --finetune": "--head and --views are for frozen features: add --freeze",
+    "fit photos --out run --head linear --tune all": "--head and --views need --tune none or last",
     "fit v.npz --out run --resolution 32": "--resolution is for image files",
     "fit v.npz --out run --weights w.pth": "remove --weights",
 }

@@ -15,7 +15,7 @@ from crosstail.prediction.predictor import Predictor
 from crosstail.training.folder import RunFolder
 
 SHORT = "--algorithm erm --width 8 --steps 20 --batch-size 8 --evaluations 2"
-CNN = f"--backbone small_cnn --resolution 16 --finetune --no-augment {SHORT}"
+CNN = f"--backbone small_cnn --resolution 16 --tune all --no-augment {SHORT}"
 
 
 def save_unsplit(path, seed=0, per_pair=12):

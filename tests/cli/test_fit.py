@@ -100,9 +100,9 @@ def test_each_fold_has_a_log_and_the_runs_are_those_without(crosstail, vectors):
 
 def test_every_option_is_in_the_spec(crosstail, asked):
     done = crosstail(
-        "fit digits --out run --algorithm boda_m --second-stage retrain --backbone efficientnet_lite0 --freeze "
+        "fit digits --out run --algorithm boda_m --second-stage retrain --backbone efficientnet_lite0 --tune none "
         "--width 16 --labels forward:50 --labels uniform --labels step:10 --hp nu=0.5 --hp temperature=2 "
-        "--hp warmup=3 --skip-broken --column domain=site --seed 5 --data-seed 6 "
+        "--hp warmup=3 --skip-broken --seed 5 --data-seed 6 "
         "--steps 7 --batch-size 8 --evaluations 9 --json"
     )
     assert done.code == 0, done.err
@@ -114,7 +114,7 @@ def test_every_option_is_in_the_spec(crosstail, asked):
                 labels=("forward:50", "uniform", "step:10"),
                 data_seed=6,
                 backbone="efficientnet_lite0",
-                freeze=True,
+                tune="none",
                 width=16,
                 hparams={"nu": 0.5, "temperature": 2, "warmup": 3},
                 second_stage="retrain",
@@ -124,7 +124,6 @@ def test_every_option_is_in_the_spec(crosstail, asked):
                 evaluations=9,
                 protocol="mdlt",
                 skip_broken=True,
-                columns={"domain": "site"},
             )
         )
     ]
@@ -137,7 +136,7 @@ def test_defaults_are_those_of_the_data_sheet(crosstail, asked):
 
 
 def test_freezing_takes_the_pretrained_backbone(crosstail, asked):
-    crosstail("fit digits --out run --freeze --json")
+    crosstail("fit digits --out run --tune none --json")
     assert asked[0].backbone == "efficientnet_lite0"
 
 
@@ -170,8 +169,8 @@ MISTAKES = {
     "fit v.npz --algorithm boda --out run --stop-at 3 --stop-at 3": "--stop-at has 2 values",
     "fit v.npz --algorithm boda --out run --stop-at 1001": "--stop-at is 1001, expected 0 to 1000",
     "fit v.npz --out run --column domain": "--column: expected name=value, got 'domain'",
-    "fit v.npz --out run --freeze": "remove --freeze and use --backbone mlp",
-    "fit i.npz --out run --freeze --backbone small_cnn": "backbone 'small_cnn' has no pretrained weights to freeze",
+    "fit v.npz --out run --tune none": "remove --tune none and use --backbone mlp",
+    "fit i.npz --out run --tune none --backbone small_cnn": "has no pretrained weights for --tune none",
     "fit v.npz --out run --backbone mlp --hp nu": "--hp: expected name=value, got 'nu'",
     "fit v.npz --out run --backbone mlp --hp nu=": "--hp: expected name=value, got 'nu='",
     "fit v.npz --out run --backbone mlp --hp mu=1": "unknown hyperparameter 'mu': there are lr,",

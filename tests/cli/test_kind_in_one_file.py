@@ -91,7 +91,7 @@ def test_signals_are_audited_fitted_reported_predicted_and_exported(crosstail, t
 
     crosstail("fit signals.npz --steps 150 --hp lr=0.01 --evaluations 2 --out run").ok()
     result = json.loads((tmp_path / "run/result.json").read_text())
-    assert (result["spec"]["backbone"], result["spec"]["freeze"]) == ("waves", False)
+    assert (result["spec"]["backbone"], result["spec"]["tune"]) == ("waves", "all")
     assert result["input_shape"] == [1, LENGTH] and result["test"]["average"] > 0.9
     assert "A classifier of signals of 64 values into 3 classes" in (tmp_path / "run/model_card.md").read_text()
 

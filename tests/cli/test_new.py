@@ -1,19 +1,25 @@
-"""crosstail new: the file that it writes trains and passes all checks; it overwrites nothing."""
+"""crosstail new: each file that it writes works and passes all checks; it overwrites nothing."""
+
+import shlex
 
 import pytest
 
-from crosstail.testing import CHECKS, check_algorithm
+from crosstail.cli.new import TRY
+from crosstail.testing import check_algorithm, check_file
 
 
-def test_the_file_trains_and_passes_all_checks(crosstail, tmp_path, capsys):
-    done = crosstail("new algorithm my_loss")
-    *_, check, fit = done.out.splitlines()
-    assert done.code == 0 and "class MyLoss(ERM)" in (tmp_path / "my_loss.py").read_text()
-    assert check == "python -m crosstail.testing ./my_loss.py"
-    check_algorithm("./my_loss.py")
-    listed = capsys.readouterr().out.splitlines()
-    assert len(listed) == len(CHECKS) and all(line.startswith("✓") for line in listed)
-    crosstail(f"{fit.removeprefix('crosstail ')} --steps 2 --width 8").ok()
+@pytest.mark.parametrize("kind", TRY)
+def test_the_file_works_and_passes_all_checks(crosstail, tmp_path, monkeypatch, capsys, kind):
+    monkeypatch.chdir(tmp_path)
+    done = crosstail(f"new {kind} my_part")
+    *_, check, tried = done.out.splitlines()
+    assert done.code == 0 and "mine" not in (tmp_path / "my_part.py").read_text().lower().split()
+    assert check == "python -m crosstail.testing ./my_part.py"
+    check_file("./my_part.py")
+    assert all(line.startswith("✓") for line in capsys.readouterr().out.splitlines())
+    small = "--algorithm erm" if kind in ("backbone", "metric", "dataset") else ""
+    width = "" if kind == "second-stage" else "--width 8"
+    crosstail(f"{shlex.join(shlex.split(tried)[1:])} --steps 2 --evaluations 1 {small} {width}").ok()
 
 
 def test_the_checklist_ends_with_what_fails(crosstail, tmp_path, capsys):
@@ -28,9 +34,16 @@ def test_the_checklist_ends_with_what_fails(crosstail, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("words", "message"),
-    [("my-loss", "'my-loss'"), ("1st", "'1st'"), ("there", "there.py: exists"), ("there.py", "there.py: exists")],
+    [
+        ("algorithm my-loss", "'my-loss'"),
+        ("algorithm 1st", "'1st'"),
+        ("algorithm there.py", "there.py: exists"),
+        ("dataset sheet", "sheet.toml: exists"),
+    ],
 )
 def test_wrong_names(crosstail, tmp_path, words, message):
-    (tmp_path / "there.py").write_text("mine")
-    done = crosstail(f"new algorithm {words}")
-    assert done.code == 2 and message in done.err and (tmp_path / "there.py").read_text() == "mine"
+    for name in ("there.py", "sheet.toml"):
+        (tmp_path / name).write_text("mine")
+    done = crosstail(f"new {words}")
+    assert done.code == 2 and message in done.err and not (tmp_path / "sheet.py").exists()
+    assert (tmp_path / "there.py").read_text() == (tmp_path / "sheet.toml").read_text() == "mine"

@@ -42,7 +42,7 @@ def photos(make_photos):
 @pytest.fixture
 def photo_run(crosstail, photos):
     crosstail(f"fit {photos} --out run {SHORT}").ok()
-    assert RunFolder(Path("run")).spec().freeze  # own photos are embedded by the pretrained backbone
+    assert RunFolder(Path("run")).spec().tune == "none"  # own photos are embedded by the pretrained backbone
     return "run"
 
 
@@ -165,10 +165,10 @@ def test_domain_generalization_of_own_photos_shows_every_domain(crosstail, photo
 
 
 def test_finetuning_own_photos_augments_them(crosstail, photos):
-    words = "--finetune --steps 1 --batch-size 2 --evaluations 1 --algorithm erm"
+    words = "--tune all --steps 1 --batch-size 2 --evaluations 1 --algorithm erm"
     crosstail(f"fit {photos} --out fine {words}").ok()
     spec = RunFolder(Path("fine")).spec()
-    assert spec.augment and not spec.freeze and spec.backbone == "efficientnet_lite0"
+    assert spec.augment and spec.tune == "all" and spec.backbone == "efficientnet_lite0"
 
 
 def stopped_at_the_third_batch(monkeypatch):

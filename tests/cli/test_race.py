@@ -61,7 +61,7 @@ def test_the_same_command_resumes_and_gives_the_same_answer(crosstail, inline, v
     before = {run: (run / "result.json").stat().st_mtime_ns for run in runs}
     assert json.loads(crosstail(words).out) == answer
     assert {run: (run / "result.json").stat().st_mtime_ns for run in runs} == before
-    assert answer["samples"] == 48 and answer["freeze"] is False
+    assert answer["samples"] == 48 and answer["tune"] == "all"
     # The selected hyperparameters and models are ready to use.
     best = answer["leaderboard"][0]
     assert json.loads((tmp_path / "race" / "selected.json").read_text())[best["method"]] == best["hparams"]
@@ -130,7 +130,7 @@ def test_images_are_embedded_by_the_pretrained_backbone(crosstail, inline, tmp_p
     ended = crosstail(f"race images.npz --algorithm erm --trials 1 --seeds 1 --json {SHORT}")
     assert ended.code == 0
     answer = json.loads(ended.out)
-    assert answer["freeze"] is True and answer["backbone"] == "efficientnet_lite0"
+    assert answer["tune"] == "none" and answer["backbone"] == "efficientnet_lite0"
     assert "no other method finished" in answer["recommendation"]
 
 

@@ -48,7 +48,7 @@ def test_the_features_and_predictions_of_one_process(cluster, crosstail, monkeyp
     for name in ours.files:
         np.testing.assert_array_equal(ours[name], theirs[name])
 
-    fit = "--freeze --algorithm erm --width 8 --steps 20 --batch-size 8 --evaluations 2"
+    fit = "--tune none --algorithm erm --width 8 --steps 20 --batch-size 8 --evaluations 2"
     crosstail(f"fit photos {TINY} {fit} --out run").ok()
     Path("photos/day/plain/0.jpg").write_bytes(b"no picture")
     for launcher in ("inline", "ray"):

@@ -54,7 +54,7 @@ def opened(tmp_path, photos, memory, options=""):
 
 
 FROZEN = "--steps 10 --evaluations 1"
-WHOLE = "--algorithm erm --finetune --backbone timm:test_vit --weights random --steps 2 --evaluations 1 --batch-size 2"
+WHOLE = "--algorithm erm --tune all --backbone timm:test_vit --weights random --steps 2 --evaluations 1 --batch-size 2"
 
 
 @pytest.mark.parametrize("options", [FROZEN, WHOLE, f"{FROZEN} --skip-broken --views 1"])

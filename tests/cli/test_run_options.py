@@ -20,7 +20,7 @@ from crosstail.reports.compare.read_runs import ReportRow
 from crosstail.reports.run.command import command
 from crosstail.sweeps.plan import Plan
 from crosstail.training import spec as spec_module
-from crosstail.training.spec import RunSpec
+from crosstail.training.spec import OPTIMIZERS, RunSpec
 from crosstail.workflows.race import next_command
 
 WORD = st.text(st.characters(codec="utf-8", exclude_categories=("C",)), min_size=1, max_size=8)
@@ -46,8 +46,10 @@ FIELDS: dict[str, Any] = {
     "backbone": st.none() | WORD,
     "weights": st.none() | WORD,
     "resolution": st.none() | COUNT,
-    "freeze": st.none() | st.booleans(),
-    "head": st.sampled_from(["mlp", "linear"]),
+    "tune": st.none() | st.sampled_from(["none", "last", "last:3", "all"]),
+    "tuned_share": st.none() | st.sampled_from([0.0, 0.25, 1.0]),
+    "cache": st.none() | WORD,
+    "head": st.none() | st.sampled_from(["mlp", "linear"]),
     "views": st.integers(0, 9),
     "width": st.none() | COUNT,
     "augment": st.none() | st.booleans(),
@@ -56,6 +58,10 @@ FIELDS: dict[str, Any] = {
     "select_on": st.none() | st.sampled_from(metrics.criteria()),
     "steps": st.none() | COUNT,
     "batch_size": st.none() | COUNT,
+    "optimizer": st.none() | st.sampled_from([*OPTIMIZERS]),
+    "schedule": st.none() | st.sampled_from(["constant", "cosine", "linear"]),
+    "warm_up": st.none() | st.integers(0, 9),
+    "second_lr": st.none() | st.floats(1e-6, 9),
     "evaluations": COUNT,
     "precision": st.sampled_from(["32", "bf16"]),
     "trace": st.booleans(),
@@ -153,11 +159,11 @@ def test_a_verb_without_protocol_does_not_mention_dg_or_the_seed_of_a_run(verb, 
 def test_a_plan_fills_in_what_was_not_typed(tmp_path):
     file = tmp_path / "plan.toml"
     file.write_text(
-        'dataset = "d"\nalgorithm = ["erm", "boda:retrain"]\nout = "s"\nbatch-size = 4\ntrials = 9\nfreeze = false\n'
+        'dataset = "d"\nalgorithm = ["erm", "boda:retrain"]\nout = "s"\nbatch-size = 4\ntrials = 9\ntune = "all"\n'
         'labels = "uniform"\ntime_limit = 2.5\n[columns]\ndomain = "site"\n'
     )
     _, bound, _ = cli.app.parse_args(["sweep", "--plan", str(file), "--trials", "2"], exit_on_error=False)
     options = bound.kwargs["options"]
     assert bound.args == ("d",) and bound.kwargs["algorithm"] == ("erm", "boda:retrain")
     assert (bound.kwargs["trials"], bound.kwargs["time_limit"], options.batch_size) == (2, 2.5, 4)
-    assert (options.freeze, options.labels, options.columns) == (False, ("uniform",), {"domain": "site"})
+    assert (options.tune, options.labels, options.columns) == ("all", ("uniform",), {"domain": "site"})

@@ -218,8 +218,8 @@ def test_every_option_is_in_the_plan(crosstail, monkeypatch):
     plans = []
     monkeypatch.setattr(drive, "sweep", lambda plan, *rest: plans.append(plan) or iter(()))
     crosstail(
-        "sweep digits --algorithm erm --backbone efficientnet_lite0 --freeze --width 16 --labels forward:50 "
-        "--protocol dg --unseen signs --skip-broken --column domain=site --data-seed 6 --steps 7 --batch-size 8 "
+        "sweep digits --algorithm erm --backbone efficientnet_lite0 --tune none --width 16 --labels forward:50 "
+        "--protocol dg --unseen signs --skip-broken --data-seed 6 --steps 7 --batch-size 8 "
         "--evaluations 9 --trials 4 --seeds 5 --out s"
     )
     (plan,) = plans
@@ -227,13 +227,12 @@ def test_every_option_is_in_the_plan(crosstail, monkeypatch):
         dataset="digits",
         algorithm="erm",
         backbone="efficientnet_lite0",
-        freeze=True,
+        tune="none",
         width=16,
         labels=("forward:50",),
         protocol="dg",
         unseen="signs",
         skip_broken=True,
-        columns={"domain": "site"},
         data_seed=6,
         steps=7,
         batch_size=8,

@@ -9,39 +9,25 @@ import torch
 from torch import nn
 
 from crosstail import backbones, discovery
+from crosstail.testing import parts
 
 NAMES = discovery.names("crosstail.backbones")
 IMAGES, VECTORS = (3, 32, 32), (12,)
 
 
 def build(name, shape, width=None):
-    """With random weights where the backbone's own would have to be downloaded."""
-    network = backbones.pretrained(name)
-    fetched = network is not None and network.installed is None
-    return backbones.build(name, shape, width, weights="random" if fetched else None)
+    return parts._built(name, shape) if width is None else backbones.build(name, shape, width)
 
 
 @cache
 def takes(name):
     """The kind of input that a backbone takes: exactly one of the two."""
-    taken = []
-    for shape in (IMAGES, VECTORS):
-        try:
-            build(name, shape)
-            taken.append(shape)
-        except ValueError:
-            continue
-    assert len(taken) == 1
-    return taken[0]
+    return parts._shape_for(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_num_features_is_the_width_of_what_comes_out(name):
-    shape = takes(name)
-    backbone = build(name, shape).eval()
-    z = backbone(torch.rand(2, *shape))
-    assert z.shape == (2, backbone.num_features) and z.dtype == torch.float32
-    assert bool(torch.isfinite(z).all())
+def test_every_backbone(name):
+    parts.check_backbone_features(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -54,19 +40,6 @@ def test_the_wrong_kind_of_input_is_refused_in_one_sentence(name):
     assert "\n" not in message and len(message) < 150
     for other in message.rpartition("use ")[2].split(" or "):
         assert takes(other) == wrong  # what it advises does take this input
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_sample_s_features_do_not_depend_on_its_batch(name):
-    shape = takes(name)
-    backbone = build(name, shape)
-    x = torch.rand(3, *shape)
-    for mode in (True, False):
-        backbone.train(mode)
-        if backbones.pretrained(name) and mode:
-            continue  # some drop out whole layers in training, and random weights have a batch norm to be trained
-        with torch.no_grad():
-            torch.testing.assert_close(backbone(x)[1:2], backbone(x[1:2]), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", NAMES)

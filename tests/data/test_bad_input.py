@@ -301,6 +301,14 @@ def test_columns_that_are_not_there(manifest):
     refused(error, "--column has 'site', expected some of path, x, domain, label, split")
 
 
+def test_columns_of_data_that_have_none(tmp_path):
+    (tmp_path / "photos").mkdir()
+    for source in (tmp_path / "photos", tmp_path / "v.npz", "digits"):
+        with pytest.raises(ValueError) as error:
+            load(str(source), columns={"group": "patient"})
+        refused(error, f"{source}: --column group=patient has no meaning here; only a .csv or .parquet manifest")
+
+
 def test_rows_of_parquet_are_numbered_from_0(tmp_path):
     table = pd.DataFrame({"domain": ["p", "p"], "label": [1.0, np.nan], "path": ["a.png", "b.png"]})
     table.to_parquet(tmp_path / "m.parquet")

@@ -8,7 +8,7 @@ import pytest
 from PIL import Image
 
 from crosstail.data import BrokenImage, ImageFiles, examine
-from crosstail.data.examination import CONTENT, HEADER, PIXELS, look_alikes
+from crosstail.data.examination import CONTENT, HEADER, PIXELS, find_broken, look_alikes
 from crosstail.data.images import files as module
 
 
@@ -68,6 +68,7 @@ def test_one_read_answers_every_question(photos, reads, monkeypatch):
     assert examine(part).hashes.tolist() == found.hashes[[3, 2, 5]].tolist()
     assert list(examine(part, HEADER).problems) == [1]
     look_alikes(photos)
+    assert find_broken(ImageFiles(photos.root, photos.paths())) == [("2.jpg", found.problems[2])]  # loaded again
     assert sorted(reads) == sorted(photos.paths())
 
 
@@ -91,8 +92,8 @@ def test_another_process_finds_the_hashes_in_the_cache(photos, reads):
 def test_bytes_stay_in_memory_as_long_as_they_fit(photos, reads, monkeypatch):
     sizes = [(photos.root / path).stat().st_size for path in photos.paths()]
     monkeypatch.setattr(module, "_KEPT", sum(sizes[:4]) + 1)
-    files = ImageFiles(photos.root, photos.paths())
+    photos.table = module.FileTable(len(photos))
     for _ in range(2):
         for i in (0, 1, 2, 3, 4):
-            assert len(files.content(i)) == sizes[i]
+            assert len(photos.content(i)) == sizes[i]
     assert reads == ["0.jpg", "1.jpg", "2.jpg", "3.jpg", "4.jpg", "4.jpg"]

@@ -72,7 +72,7 @@ def runs(tmp_path_factory):
         ("sites", "vectors", {"algorithm": "mtl", "backbone": "mlp", "width": 8}),
         ("blend", "mixed", {"algorithm": "frozen", "backbone": "identity", "second_stage": "blend"}),
         ("images", "images", {"algorithm": "boda", "backbone": "small_cnn", "width": 8, "second_stage": "retrain"}),
-        ("frozen", "images", {"algorithm": "mtl", "width": 8, "freeze": True, **small}),
+        ("frozen", "images", {"algorithm": "mtl", "width": 8, "tune": "none", **small}),
     ):
         train_run(RunSpec(dataset=str(root / f"{source}.npz"), **words, **SHORT), root / name)
     return root

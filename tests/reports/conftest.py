@@ -24,7 +24,7 @@ from crosstail.training.run import Run
 
 COUNTS = [[150, 40], [7, 0]]
 TOTALS = [[10, 10], [10, 10]]
-SPEC = {"algorithm": "erm", "backbone": "small_cnn", "freeze": False, "augment": False, "steps": 10, "batch_size": 24}
+SPEC = {"algorithm": "erm", "backbone": "small_cnn", "tune": "all", "augment": False, "steps": 10, "batch_size": 24}
 
 
 @pytest.fixture(scope="session", autouse=True)

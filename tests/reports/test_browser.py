@@ -19,6 +19,8 @@ from crosstail.reports.compare.feature_charts import ModelFeatures
 from crosstail.reports.compare.page import write_report
 from crosstail.reports.compare.read_runs import read_runs
 from crosstail.reports.compare.results import Results
+from crosstail.reports.document import html
+from crosstail.reports.document.model import Choice, Code, Document, Slider, Table
 from crosstail.reports.run.page import write_page
 from crosstail.training.run import Run
 from crosstail.transfer import TransferabilityGraph
@@ -175,6 +177,22 @@ def test_the_slider_moves_the_pairs_and_what_is_typed_finds_them(browser, pages)
     chart.find_element("css selector", ".vega-bind input:not([type=range])").send_keys("c1")
     found = soon(lambda: (now := browser.execute_script(marks, slider)) not in (other, kept) and now)
     assert found.count('opacity="0.05"') > kept.count('opacity="0.05"')
+
+
+def test_a_slider_and_its_menu_choose_what_is_shown_and_print_has_the_table(browser, tmp_path):
+    choices = [Choice(menu, f"{place} %", [Code(f"{menu} {place}")]) for menu in (EVIL, "b") for place in (80, 90)]
+    table = Table(header=["menu", "place"], rows=[[EVIL, "80"]])
+    html.save(Document("t", [Slider("share", choices, 1, table)]), tmp_path / "slider.html")
+    opened(browser, tmp_path / "slider.html", "phone")
+    shown = lambda: browser.find_element("css selector", "main").text  # noqa: E731
+    assert f"{EVIL} 90" in shown() and f"{EVIL} 80" not in shown() and "menu" not in shown()
+    browser.find_element("css selector", "[type=range]").send_keys(Keys.ARROW_LEFT)
+    assert f"{EVIL} 80" in shown() and "80 %" in shown() and f"{EVIL} 90" not in shown()
+    browser.find_element("css selector", "select").send_keys("b")
+    assert "b 80" in shown() and f"{EVIL} 80" not in shown()
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    assert "menu" in shown() and "b 80" not in shown()
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
 
 
 def test_charts_take_the_colour_of_the_page_on_a_dark_screen_and_on_paper(browser, pages):

@@ -16,7 +16,7 @@ from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 
-SIZES = {"width": 8, "steps": 6, "batch_size": 4, "evaluations": 2, "freeze": False, "augment": False}
+SIZES = {"width": 8, "steps": 6, "batch_size": 4, "evaluations": 2, "tune": "all", "augment": False}
 SMALL = {"models": 2, "model_steps": 3, "seeds": 2, "rates": RATES[:2]}
 TINY = replace(SETTINGS["cnn"], halve=False, shared=RunSpec(dataset="vectors.npz", backbone="mlp", **SIZES), **SMALL)
 

@@ -113,7 +113,7 @@ def test_the_same_plan_gives_the_same_runs_in_another_process(shared, tmp_path):
 
 
 def test_finetuning_a_pretrained_network_has_the_papers_learning_rates_and_weight_decay():
-    finetuned = RunSpec(dataset="digits", backbone="resnet50", freeze=False)
+    finetuned = RunSpec(dataset="digits", backbone="resnet50", tune="all")
     usual = replace(finetuned, backbone="small_cnn")
     trials = planning.draw("cdann", range(200), finetuned)
     assert (trials[0]["lr"], trials[0]["discriminator_lr"]) == (5e-5, 5e-5)
@@ -125,7 +125,7 @@ def test_finetuning_a_pretrained_network_has_the_papers_learning_rates_and_weigh
         (one,), (other,) = planning.draw(name, [3], usual), planning.draw(name, [3], finetuned)
         assert {k for k in one if one[k] != other[k]} <= {"lr", "discriminator_lr", "weight_decay", "dropout"}
         assert one["weight_decay"] == 0 < other["weight_decay"]
-    for changes in ({"freeze": True}, {"weights": "random"}):
+    for changes in ({"tune": "none"}, {"weights": "random"}):
         assert planning.draw("erm", [0], replace(finetuned, **changes)) == planning.draw("erm", [0], usual)
 
 

@@ -250,7 +250,7 @@ def few(tmp_path):
 
 
 def test_a_frozen_run_sees_vectors_of_its_pretrained_backbone(cache, few):
-    spec = RunSpec(dataset=few, backbone="efficientnet_lite0", freeze=True)
+    spec = RunSpec(dataset=few, backbone="efficientnet_lite0", tune="none")
     reports = []
     seen = load_inputs(resolve(spec)).embedded(lambda *report: reports.append(report))
     assert seen.x.shape == (4, 1280) and reports == [("embedding", 4, 4)]
@@ -264,9 +264,9 @@ def test_freezing_what_is_not_pretrained_or_no_image_is_refused(cache, few, tmp_
     labels = {"y": [0, 1, 0, 1], "domain": [0, 0, 1, 1]}
     np.savez(tmp_path / "vectors.npz", x=np.zeros((4, 3), np.float32), **labels)
     for spec, names in (
-        (RunSpec(dataset=few, freeze=True, backbone="small_cnn"), "small_cnn.*efficientnet_lite0"),
-        (RunSpec(dataset=few, freeze=True, backbone="resnet50", weights="random"), "resnet50.*efficientnet_lite0"),
-        (RunSpec(dataset=str(tmp_path / "vectors.npz"), freeze=True), "vectors.*--freeze.*--backbone mlp"),
+        (RunSpec(dataset=few, tune="none", backbone="small_cnn"), "small_cnn.*efficientnet_lite0"),
+        (RunSpec(dataset=few, tune="none", backbone="resnet50", weights="random"), "resnet50.*efficientnet_lite0"),
+        (RunSpec(dataset=str(tmp_path / "vectors.npz"), tune="none"), "vectors.*--tune none.*--backbone mlp"),
     ):
         with pytest.raises(ValueError, match=names):
             load_inputs(resolve(spec))
@@ -274,7 +274,7 @@ def test_freezing_what_is_not_pretrained_or_no_image_is_refused(cache, few, tmp_
 
 @pytest.mark.parametrize("fields", [{"views": 2}, {"head": "linear"}])
 def test_views_and_heads_without_frozen_features_are_refused(few, fields):
-    with pytest.raises(ValueError, match=r"--head and --views.*--freeze"):
+    with pytest.raises(ValueError, match=r"--head and --views.*--tune none"):
         load_inputs(resolve(RunSpec(dataset=few, **fields)))
 
 

@@ -21,7 +21,7 @@ SPECS = st.builds(
     algorithm=st.sampled_from([*discovery.names("crosstail.algorithms"), "boda+coral"]),
     backbone=st.sampled_from([None, "small_cnn", "mlp", "resnet50", "efficientnet_lite0"]),
     weights=st.sampled_from([None, "random"]),
-    freeze=st.sampled_from([None, True, False]),
+    tune=st.sampled_from([None, "none", "last", "last:1", "last:2", "all"]),
     augment=st.sampled_from([None, True, False]),
     steps=st.sampled_from([None, 7]),
     batch_size=st.sampled_from([None, 3]),
@@ -40,9 +40,12 @@ def test_resolving_again_changes_nothing(spec):
 @given(SPECS)
 def test_every_default_that_depends_on_the_data_is_named(spec):
     found = resolve(spec)
-    for name in ("backbone", "freeze", "augment", "steps", "batch_size"):
+    for name in ("backbone", "augment", "steps", "batch_size"):
         assert getattr(found, name) is not None
         assert getattr(spec, name) in (None, getattr(found, name))
+    assert (found.tune == "none") <= (found.head is not None) and found.tune == (spec.tune or found.tune).replace(
+        ":1", ""
+    )
     declared = algorithms.find(found.algorithm).Hparams.__dataclass_fields__
     assert set(found.hparams) == set(declared) and spec.hparams.items() <= found.hparams.items()
 

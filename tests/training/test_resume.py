@@ -217,6 +217,17 @@ def test_a_resumed_run_does_not_repeat_what_is_done(place, tmp_path):
     assert reports == [("stage 2", step, STEPS) for step in range(7, 13)]
 
 
+def test_a_run_resumes_with_fewer_gpus_than_it_had(place, tmp_path, monkeypatch):
+    """The checkpoint has the random state of two, of which one is left."""
+    spec, restored = vectors(place), []
+    monkeypatch.setattr(torch.cuda, "get_rng_state_all", lambda: [torch.get_rng_state()] * 2)
+    stop(spec, tmp_path, "stage 1", 8)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: restored.append(device))
+    train_run(spec, tmp_path)
+    assert restored == [0]
+
+
 def test_another_spec_in_the_folder_of_an_unfinished_run_is_refused(place, tmp_path):
     spec = vectors(place)
     stop(spec, tmp_path, "stage 1", 5)

@@ -240,8 +240,8 @@ def test_a_part_that_does_not_work_is_named(parts, tmp_path, copy, source, messa
 
 
 def test_a_backbone_in_a_file_is_not_frozen(parts, tmp_path):
-    with pytest.raises(ValueError, match=r"net\.py: a backbone in a file of yours can be trained, not frozen"):
-        train_run(replace(parts, dataset="digits", freeze=True), tmp_path / "run")
+    with pytest.raises(ValueError, match=r"net\.py: a backbone in a file of yours can be trained with --tune all only"):
+        train_run(replace(parts, dataset="digits", tune="none"), tmp_path / "run")
 
 
 def test_methods_of_a_sweep_name_files(spec, parts, tmp_path):

@@ -185,6 +185,17 @@ def test_numpy_torch_and_memory_maps_give_the_same(tmp_path):
         np.testing.assert_allclose(build(*data, HOLES).matrix, expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "mahalanobis"])
+def test_torch_may_have_float64_as_its_default(metric):
+    data = make(FULL)
+    expected = build(*data, FULL, metric=metric).matrix
+    torch.set_default_dtype(torch.float64)
+    try:
+        np.testing.assert_allclose(build(*data, FULL, metric=metric).matrix, expected, rtol=1e-5, atol=1e-5)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_the_features_are_left_alone():
     z, y, domain = make(FULL)
     before = z.copy()

@@ -11,6 +11,7 @@ import pytest
 
 import crosstail
 from crosstail import RunSpec
+from crosstail.reports.run.two_questions import ALIKE, COME
 from crosstail.testing import save_separable
 from crosstail.training.resolve import resolve
 from crosstail.workflows.fit import Fitted
@@ -52,6 +53,11 @@ def silence(capfd: pytest.CaptureFixture[str]):
 def test_fit(fitted: Fitted, place: Path) -> None:
     assert fitted.run.result.spec.algorithm == "erm" and fitted.final is None and not fitted.notes
     assert {"report.html", "model_card.md", "metrics.csv"} <= {file.name for file in (place / "run").iterdir()}
+    said, run = fitted.to_json(), fitted.run.result
+    assert said["test"]["hits"] == run.test.hits and said["spec"]["algorithm"] == "erm"
+    both = {(row["question"], row["answers"]): row for row in said["questions"]["accuracy"] if row["site"] == "all"}
+    assert set(both) == {(asked, told) for asked in (ALIKE, COME) for told in ("default", said["questions"]["option"])}
+    assert both[ALIKE, "default"]["value"] == pytest.approx(run.test.pair_average)
 
 
 def test_fit_with_folds_and_a_final_model(place: Path) -> None:

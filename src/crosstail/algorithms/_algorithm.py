@@ -1,6 +1,6 @@
 """The base class: a backbone, a classifier, named loss terms, and what it needs from the training loop."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, ClassVar, dataclass_transform
@@ -16,6 +16,7 @@ from crosstail.algorithms._processes import joined
 from crosstail.backbones import Backbone
 from crosstail.data import DomainBatch
 from crosstail.losses import PairStatistics
+from crosstail.losses.host import in_full_precision
 
 Backward = Callable[[Tensor], None]
 """Computes the gradients: `Tensor.backward`, or what the device's strategy and precision need."""
@@ -40,7 +41,8 @@ class Task:
 class Preset:
     """Other defaults of an algorithm under a name of their own, as in boda@reference.
 
-    A value in `hparams` is a default, or a default and a search range; `also` names algorithms that belong to it.
+    A value in `hparams` is a default, or a default and a search range; `on` has other ones by benchmark; `also` names
+    algorithms that belong to it.
     The preset has all deviations of the algorithm but those that it `undoes`.
     """
 
@@ -48,6 +50,7 @@ class Preset:
     differs: tuple[str, ...]
     undoes: tuple[str, ...] = ()
     hparams: dict[str, Any] = field(default_factory=dict)
+    on: dict[str, dict[str, tuple[Any, Any]]] = field(default_factory=dict)
     also: tuple[str, ...] = ()
 
 
@@ -216,6 +219,12 @@ def total(terms: dict[str, Tensor]) -> Tensor:
     """Sum of the loss terms."""
     check_terms(terms)
     return torch.stack(list(terms.values())).sum()
+
+
+def slopes(loss: Tensor, of: Sequence[Tensor], *, create_graph: bool = False) -> tuple[Tensor, ...]:
+    """The gradients of a loss, without autocast as in `backward`."""
+    with in_full_precision(loss):
+        return torch.autograd.grad(loss, of, create_graph=create_graph)
 
 
 def descend(terms: dict[str, Tensor], optimizers: list[Optimizer], backward: Backward) -> None:

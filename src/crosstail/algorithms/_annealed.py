@@ -7,6 +7,8 @@ from crosstail.algorithms._base import ERM, Backward, DomainBatch, Uniform, firs
 
 SHARE = "annealing is a share of the steps; in DomainBed, it is a number of them"
 """A deviation of all that do not set a number of steps."""
+DRAWN = "this share is drawn uniformly; DomainBed draws the number log-uniformly from 1 to 10,000"
+SLOWER = "the learning rate after annealing is relative to the one before; DomainBed draws the two independently"
 
 
 class Annealed(ERM):

@@ -1,6 +1,6 @@
 """What the files of algorithms need, from one place."""
 
-from crosstail.algorithms._algorithm import Backward, descend, first_step, total
+from crosstail.algorithms._algorithm import Backward, descend, first_step, slopes, total
 from crosstail.algorithms._hparams import Choice, LogUniform, Uniform, hp, when
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch
@@ -15,6 +15,7 @@ __all__ = [
     "descend",
     "first_step",
     "hp",
+    "slopes",
     "total",
     "when",
 ]

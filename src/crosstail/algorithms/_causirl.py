@@ -21,11 +21,11 @@ class CausIRL(ERM):
 
     def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
         k, n, _ = batch.by_domain(z).shape
-        first = (torch.arange(n) < torch.randint(n, (k, 1))).flatten().to(z.device)
-        enough = min(int(first.sum()), int((~first).sum())) > 1
-        distance = self.distance(z, first) if enough else z.sum() * 0
+        first = (torch.arange(n) < torch.randint(n, (k, 1))).flatten()
+        parts = [mask.nonzero()[:, 0].to(z.device) for mask in (first, ~first)]  # on the CPU, where masks cost no wait
+        distance = self.distance(z, *parts) if min(map(len, parts)) > 1 else z.sum() * 0
         return super().losses(z, batch) | {"causirl": self.hparams.gamma * distance}
 
-    def distance(self, z: Tensor, first: Tensor) -> Tensor:
-        """Distance between the features (B, F) of the first part, given as a mask (B,), and of the other."""
-        raise TypeError(f"{type(self).__name__} must define distance(z, first)")
+    def distance(self, z: Tensor, first: Tensor, rest: Tensor) -> Tensor:
+        """Distance between the features (B, F) of two parts, given as row numbers."""
+        raise TypeError(f"{type(self).__name__} must define distance(z, first, rest)")

@@ -65,7 +65,8 @@ def with_preset(preset: Preset, parts: Parts) -> Parts:
             about = {"__doc__": preset.what, "differs": (*kept, *preset.differs)}
         own = {f.name: f for f in fields(kind.Hparams)}
         defaults = {n: value for n, value in preset.hparams.items() if n in own}
-        changed[part] = type(kind.__name__, (kind,), {"Hparams": _declared(own, defaults), **about})
+        on = {n: {data: found[n] for data, found in preset.on.items() if n in found} for n in own}
+        changed[part] = type(kind.__name__, (kind,), {"Hparams": _declared(own, defaults, on=on), **about})
     return changed
 
 
@@ -116,14 +117,19 @@ def _merged(parts: Parts, order: list[str]) -> type:
     return _declared(found, {}, short)
 
 
-def _declared(declared: "dict[str, Field[Any]]", changed: dict[str, Any], short: dict[str, str] | None = None) -> type:
-    """A class of hyperparameters with the declared fields, some of them with another default or search range.
+def _declared(
+    declared: "dict[str, Field[Any]]",
+    changed: dict[str, Any],
+    short: dict[str, str] | None = None,
+    on: dict[str, dict[str, Any]] | None = None,
+) -> type:
+    """A class of hyperparameters with the declared fields, some with another default or range, or others `on` a set.
 
     `short` has the names of those that may be called PART.NAME as well.
     """
     rows = []
     for name, old in declared.items():
-        default, metadata = changed.get(name, old.default), dict(old.metadata)
+        default, metadata = changed.get(name, old.default), {**old.metadata, **({"on": on[name]} if on else {})}
         if isinstance(default, tuple):
             default, search = default
             metadata["search"] = search

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from crosstail.algorithms._algorithm import Algorithm
-from crosstail.algorithms._base import ERM, Backward, DomainBatch, descend, total
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, descend, slopes, total
 
 
 class DomainGradients(ERM):
@@ -24,7 +24,7 @@ class DomainGradients(ERM):
         terms, gradients = [], []
         for part in batch.parts():
             terms.append(self.losses(*self.features(part)))
-            gradients.append(torch.autograd.grad(total(terms[-1]), parameters))
+            gradients.append(slopes(total(terms[-1]), parameters))
         combined = [self.combine(torch.stack(each)) for each in zip(*gradients, strict=True)]
         descend({"direction": with_gradients(parameters, combined)}, optimizers, backward)
         return mean_terms(terms)

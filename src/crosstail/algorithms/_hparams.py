@@ -137,22 +137,24 @@ def values(hparams: Any) -> dict[str, Any]:
     return {address(f): getattr(hparams, f.name) for f in fields(hparams)}
 
 
-def ranges(hparams: type, finetune: bool = False) -> dict[str, Distribution]:
-    """Search ranges by name."""
+def ranges(hparams: type, finetune: bool = False, on: str | None = None) -> dict[str, Distribution]:
+    """Search ranges by name, on a benchmark if it has its own."""
     found = {address(f): f.metadata["search"] for f in fields(hparams) if f.metadata["search"] is not None}
-    return found | {name: search for name, (_, search) in _finetuned(hparams).items() if finetune}
+    return found | {name: search for name, (_, search) in _others(hparams, finetune, on).items()}
 
 
-def draw(hparams: type, trial: int, seed: int = 0, finetune: bool = False) -> dict[str, Any]:
+def draw(hparams: type, trial: int, seed: int = 0, finetune: bool = False, on: str | None = None) -> dict[str, Any]:
     """Hyperparameters of a trial: the defaults for trial 0, else one random draw, the same on every machine."""
     if trial == 0:
-        return {name: default for name, (default, _) in _finetuned(hparams).items() if finetune}
+        return {name: default for name, (default, _) in _others(hparams, finetune, on).items()}
     generator = np.random.default_rng(np.random.SeedSequence([seed, trial]))
-    return {name: search.draw(generator) for name, search in ranges(hparams, finetune).items()}
+    return {name: search.draw(generator) for name, search in ranges(hparams, finetune, on).items()}
 
 
-def _finetuned(hparams: type) -> dict[str, tuple[Any, Distribution]]:
-    return {address(f): f.metadata["finetune"] for f in fields(hparams) if f.metadata["finetune"] is not None}
+def _others(hparams: type, finetune: bool, on: str | None) -> dict[str, tuple[Any, Distribution]]:
+    """Other defaults and search ranges: those for finetuning, and those for a benchmark."""
+    found = {address(f): f.metadata["finetune"] for f in fields(hparams) if finetune and f.metadata["finetune"]}
+    return found | {address(f): f.metadata["on"][on] for f in fields(hparams) if on in f.metadata.get("on", {})}
 
 
 def check_declared(name: str, hparams: type) -> None:

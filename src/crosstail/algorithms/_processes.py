@@ -7,6 +7,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from crosstail.data import DomainBatch
+from crosstail.losses.host import in_full_precision
 from crosstail.losses.processes import gathered
 
 
@@ -14,24 +15,29 @@ def joined(z: Tensor, batch: DomainBatch) -> tuple[Tensor, DomainBatch]:
     """Features, classes and domains of all processes in the order of a single process; `x` remains its own part."""
     if not dist.is_initialized():
         return z, batch
-    domains, sizes = len(torch.unique_consecutive(batch.domain)), [len(z)] * dist.get_world_size()
+    sizes = [len(z)] * dist.get_world_size()
 
     def whole(values: Tensor) -> Tensor:
         every = gathered(values, sizes)  # (R · K · n, …) → (K, R, n, …)
-        by_domain = every.reshape(len(sizes), domains, -1, *every.shape[1:]).transpose(0, 1)
+        by_domain = every.reshape(len(sizes), batch.groups, -1, *every.shape[1:]).transpose(0, 1)
         return by_domain.flatten(0, 2)
 
-    return whole(z), DomainBatch(batch.x, whole(batch.y), whole(batch.domain))
+    return whole(z), DomainBatch(batch.x, whole(batch.y), whole(batch.domain), batch.groups)
 
 
 def backward_of(module: nn.Module, backward: Callable[[Tensor], None]) -> Callable[[Tensor], None]:
-    """`backward`, followed by averaging the gradients if there are several processes."""
+    """`backward` without autocast, followed by averaging the gradients if there are several processes.
+
+    A term in full precision has its gradients in full precision, which autocast would compute in half.
+    """
 
     def both(loss: Tensor) -> None:
-        backward(loss)
-        average_gradients(list(module.parameters()))
+        with in_full_precision(loss):
+            backward(loss)
+        if dist.is_initialized():
+            average_gradients(list(module.parameters()))
 
-    return both if dist.is_initialized() else backward
+    return both
 
 
 def average_gradients(parameters: list[Tensor]) -> None:

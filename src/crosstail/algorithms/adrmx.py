@@ -24,6 +24,8 @@ class ADRMX(dann.DANN):
         "DomainBed, it has seven or more, and they alternate over batches",
         "the contrastive loss is `supcon`'s; DomainBed adds 1e-5 to its fractions and divides by one sample more",
         "linear classifiers; in DomainBed, they have two hidden layers",
+        "weight decay and the discriminator's options are searched as for `dann`; DomainBed has no weight decay and "
+        "searches the learning rate, from 2e-5 to 5e-5, and the discriminator's depth only",
     )
 
     class Hparams(dann.DANN.Hparams):

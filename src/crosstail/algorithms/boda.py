@@ -19,6 +19,7 @@ REFERENCE = Preset(
         "adds CORAL, which the paper's text does not mention",
         "ν is 0.5, where the paper's table has 1",
         "a full pass every 120 steps, not after every epoch, and a warm-up of 500 steps (DomainNet: 2,000 and 3,000)",
+        "full passes see the evaluation view, those of the authors' code augmented images",
         "averages over all (sample, positive) combinations, where the equation is a sum over samples",
         "unlike the authors' code, uses log-sum-exp, and makes a full pass if the warm-up ends before the first is due",
     ),
@@ -33,6 +34,7 @@ REFERENCE = Preset(
         "momentum": (0.2, Uniform(0.0, 0.4)),
         "gamma": 1.0,
     },
+    on={"domain_net": {"warmup": (3000.0, Choice(2e3, 3e3, 4e3, 5e3)), "refresh": (2000, Integer(1500, 3000))}},
 )
 POOLED = Preset(
     "Pooled centroids: each pair's mean is shrunk towards its class and domain, more strongly the fewer samples it has "

@@ -1,9 +1,9 @@
-import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from crosstail.algorithms.dann import DANN
 from crosstail.data import DomainBatch
+from crosstail.losses.host import occurrences
 from crosstail.pairs import pair_number
 
 
@@ -37,7 +37,7 @@ class CDANN(DANN):
     def mean(self, errors: Tensor, batch: DomainBatch) -> Tensor:
         """Mean over classes that occur in at least two domains of the batch, their domains, and the samples."""
         size = self.task.counts.shape
-        counts = torch.bincount(pair_number(batch.y, batch.domain, size[1]), minlength=size.numel()).reshape(size)
+        counts = occurrences(pair_number(batch.y, batch.domain, size[1]), size.numel()).view(size)
         domains = (counts > 0).sum(0)
         shared = domains > 1
         parts = (shared.sum() * domains * counts)[batch.domain, batch.y].clamp_min(1)

@@ -1,9 +1,8 @@
-import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from crosstail.algorithms._base import ERM, Backward, Choice, DomainBatch, LogUniform, descend, hp
+from crosstail.algorithms._base import ERM, Backward, Choice, DomainBatch, LogUniform, descend, hp, slopes
 from crosstail.algorithms._hparams import FINETUNED_RATE, LogInteger
 
 
@@ -74,7 +73,7 @@ class DANN(ERM):
             errors = self.errors(fixed, batch)
             told = {"discriminator": self.mean(errors, batch)}
             if self.hparams.gradient_penalty:
-                (slope,) = torch.autograd.grad(errors.sum(), fixed, create_graph=True)
+                (slope,) = slopes(errors.sum(), [fixed], create_graph=True)
                 told["gradient_penalty"] = self.hparams.gradient_penalty * slope.square().sum(1).mean()
             descend(told, [discriminator], backward)
         return told

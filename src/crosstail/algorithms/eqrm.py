@@ -1,6 +1,6 @@
 from torch import Tensor
 
-from crosstail.algorithms._annealed import SHARE, Slowed
+from crosstail.algorithms._annealed import SHARE, SLOWER, Slowed
 from crosstail.algorithms._base import DomainBatch, LogUniform, Uniform, hp, when
 from crosstail.losses.domains import risk_quantile
 
@@ -13,6 +13,8 @@ class EQRM(Slowed):
     differs = (
         "the gradient is the quantile's, −∂F/∂R / F′(q); DomainBed differentiates the ends of its bisection",
         SHARE,
+        SLOWER,
+        "burn-in is drawn uniformly; DomainBed draws it log-uniformly from 316 to 3,162 steps",
     )
 
     class Hparams(Slowed.Hparams):

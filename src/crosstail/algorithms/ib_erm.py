@@ -1,6 +1,6 @@
 from torch import Tensor
 
-from crosstail.algorithms._annealed import SHARE, Annealed
+from crosstail.algorithms._annealed import DRAWN, SHARE, Annealed
 from crosstail.algorithms._base import DomainBatch, LogUniform, hp
 from crosstail.losses.domains import bottleneck_penalty
 
@@ -13,6 +13,7 @@ class IBERM(Annealed):
     differs: tuple[str, ...] = (
         "the penalty takes effect after annealing, and Adam is reset then, as in DomainBed",
         SHARE,
+        DRAWN,
     )
 
     class Hparams(Annealed.Hparams):

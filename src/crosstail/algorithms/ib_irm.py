@@ -1,5 +1,5 @@
 from crosstail.algorithms import ib_erm, irm
-from crosstail.algorithms._annealed import SHARE
+from crosstail.algorithms._annealed import DRAWN, SHARE
 from crosstail.algorithms._hparams import Uniform, when
 
 
@@ -13,6 +13,7 @@ class IBIRM(ib_erm.IBERM, irm.IRM):
         "DomainBed has two, of a tenth of its steps",
         "Adam is reset when the weights change, as in DomainBed",
         SHARE,
+        DRAWN,
     )
 
     class Hparams(ib_erm.IBERM.Hparams, irm.IRM.Hparams):

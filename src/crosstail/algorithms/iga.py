@@ -2,7 +2,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._base import Backward, DomainBatch, LogUniform, descend, hp, total
+from crosstail.algorithms._base import Backward, DomainBatch, LogUniform, descend, hp, slopes, total
 from crosstail.algorithms._gradients import DomainGradients
 
 
@@ -22,7 +22,7 @@ class IGA(DomainGradients):
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         parameters = self.trained
         each = [self.losses(*self.features(part)) for part in batch.parts()]
-        gradients = [torch.autograd.grad(total(terms), parameters, create_graph=True) for terms in each]
+        gradients = [slopes(total(terms), parameters, create_graph=True) for terms in each]
         stacked = [torch.stack(of_domains) for of_domains in zip(*gradients, strict=True)]
         penalty = torch.stack([(g - g.mean(0)).square().sum() for g in stacked]).sum()
         terms = {name: torch.stack([of_domain[name] for of_domain in each]).mean() for name in each[0]}

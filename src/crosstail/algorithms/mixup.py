@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -19,7 +21,8 @@ class Mixup(ERM):
     alone = "Mixup trains on mixtures of two samples, which belong to no single pair, so no other loss or term applies"
     differs: tuple[str, ...] = (
         "samples are mixed with another domain's, with one λ per domain (Yan et al., 2020; Wang et al., 2020)",
-        "α is searched from 0.1 to 1: in the range of the BoDA paper, 1 to 10,000, most draws give λ ≈ 0.5",
+        "α is searched from 0.1 to 1; in the BoDA paper from 1 to 10,000, where most draws give λ ≈ 0.5, in its code "
+        "it is always 0.1, and DomainBed searches it from 0.1 to 10",
     )
 
     class Hparams(ERM.Hparams):
@@ -28,7 +31,7 @@ class Mixup(ERM):
 
     def update(self, batch: DomainBatch, optimizers: list[Optimizer], backward: Backward) -> dict[str, Tensor]:
         x, y = self.mix(batch)
-        z, mixed = self.features(DomainBatch(x, y, batch.domain))
+        z, mixed = self.features(replace(batch, x=x, y=y))
         terms = {"cross_entropy": self.likelihood(self.head(z), mixed.y)}
         descend(terms, optimizers, backward)
         return terms

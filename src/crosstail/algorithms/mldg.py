@@ -2,7 +2,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._base import ERM, Backward, DomainBatch, LogUniform, hp, total
+from crosstail.algorithms._base import ERM, Backward, DomainBatch, LogUniform, hp, slopes, total
 from crosstail.algorithms._gradients import mean_terms, moved, with_gradients
 
 
@@ -34,7 +34,7 @@ class MLDG(ERM):
         optimizers[0].zero_grad(set_to_none=True)
         for i, j in zip(order, order[1:] + order[:1], strict=True):
             terms = self.losses(*self.features(parts[i]))
-            gradients = torch.autograd.grad(total(terms), parameters)
+            gradients = slopes(total(terms), parameters)
             with moved(self, [-self.hparams.lr * gradient for gradient in gradients]):
                 after = self.losses(*self.features(parts[j]))
                 terms["another_domain"] = self.hparams.beta * total(after)

@@ -54,15 +54,14 @@ class NDCL(Weighted):
 
     def mix(self, batch: DomainBatch, p: Tensor) -> tuple[Tensor, Tensor]:
         """Mixtures (M, …) of each class's samples with other classes', and the class (M,); none of a single class."""
-        present = torch.unique(batch.y)
-        turns = torch.arange(-(-len(batch) // len(present)), device=p.device)
-        share, own, other = Beta(self.hparams.alpha, self.hparams.alpha).sample().to(batch.x), [], []
-        for k in present.tolist() if len(present) > 1 else []:
-            inside, outside = (batch.y == k).nonzero()[:, 0], (batch.y != k).nonzero()[:, 0]
-            hardest = inside[p[inside, k].argsort(stable=True)][: -(-len(inside) // 2)]
-            nearest = outside[p[outside, k].argsort(descending=True, stable=True)]
-            own.append(hardest[turns % len(hardest)])
-            other.append(nearest[turns % len(nearest)])
-        if not own:
+        present, number = torch.unique(batch.y, return_counts=True)
+        share = Beta(self.hparams.alpha, self.hparams.alpha).sample().to(batch.x)
+        if len(present) < 2:
             return batch.x[:0], batch.y[:0]
-        return torch.lerp(batch.x[torch.cat(other)], batch.x[torch.cat(own)], share), batch.y[torch.cat(own)]
+        turns = torch.arange(-(-len(batch) // len(present)), device=p.device)
+        inside, chance = batch.y == present[:, None], p.T[present]  # (K, B)
+        hardest = chance.masked_fill(~inside, torch.inf).argsort(stable=True)
+        nearest = chance.masked_fill(inside, -torch.inf).argsort(descending=True, stable=True)
+        half, others = (number[:, None] + 1) // 2, len(batch) - number[:, None]
+        own, other = (rows.gather(1, turns % size).flatten() for rows, size in ((hardest, half), (nearest, others)))
+        return torch.lerp(batch.x[other], batch.x[own], share), batch.y[own]

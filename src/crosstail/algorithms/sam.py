@@ -2,7 +2,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-from crosstail.algorithms._base import ERM, Backward, Choice, DomainBatch, hp, total
+from crosstail.algorithms._base import ERM, Backward, Choice, DomainBatch, hp, slopes, total
 from crosstail.algorithms._gradients import moved, with_gradients
 
 
@@ -22,7 +22,7 @@ class SAM(ERM):
         """Step from θ; buffers keep only their updates at θ."""
         parameters = self.trained
         terms = self.losses(*self.features(batch))
-        gradients = torch.autograd.grad(total(terms), parameters)
+        gradients = slopes(total(terms), parameters)
         scale = self.scale(torch.stack([gradient.norm() for gradient in gradients]).norm())
         optimizers[0].zero_grad(set_to_none=True)
         with moved(self, [scale * gradient for gradient in gradients]):

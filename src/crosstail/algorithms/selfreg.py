@@ -22,6 +22,7 @@ class SelfReg(ERM):
         "no curriculum over the domains, no stochastic weight averaging (`--average` has one) and no loss on clipped "
         "gradients, as in DomainBed",
         "the projection has 2 F hidden units; in DomainBed, F for 2,048 features",
+        "the projection is trained; in DomainBed, no optimizer has its weights, so it stays random",
     )
 
     class Hparams(ERM.Hparams):

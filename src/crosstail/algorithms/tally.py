@@ -4,6 +4,7 @@ from torch.distributions import Beta
 
 from crosstail.algorithms._base import ERM, Choice, DomainBatch, Uniform, first_step, hp, when
 from crosstail.algorithms.sagnet import content_and_style
+from crosstail.losses.host import occurrences
 
 
 class TALLY(ERM):
@@ -62,7 +63,7 @@ class TALLY(ERM):
     def moved(self, name: str, met: str, values: Tensor, index: Tensor) -> Tensor:
         """Move a table towards the means of these values; what it was before, with these means where it was empty."""
         table, known, values = getattr(self, name), getattr(self, met), values.detach().to(self.contents)
-        number = torch.bincount(index, minlength=len(table))[:, None]
+        number = occurrences(index, len(table))[:, None]
         mean = torch.zeros_like(table).index_add(0, index, values) / number.clamp_min(1)
         before = torch.where(known, table, mean)
         table.copy_(torch.where(number > 0, torch.lerp(mean, before, self.hparams.momentum), table))

@@ -18,6 +18,7 @@ class Transfer(ERM):
     differs = (
         "the nearby classifier is found on the features of the batch before a joint step on both terms; in DomainBed, "
         "there is a step per term, the second with the classifier found on the last batch",
+        "trials train the network; all but the first of DomainBed have an optimizer for the nearby classifier only",
     )
 
     class Hparams(ERM.Hparams):

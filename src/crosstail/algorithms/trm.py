@@ -2,7 +2,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.algorithms._annealed import SHARE
+from crosstail.algorithms._annealed import DRAWN, SHARE
 from crosstail.algorithms._base import ERM, DomainBatch, LogUniform, Uniform, first_step, hp, when
 
 
@@ -18,8 +18,9 @@ class TRM(ERM):
     min_domains = 2
     differs = (
         "w_q takes 30 steps of SGD per batch, and H_q⁻¹ is 10 terms of a Neumann series, unless that diverges, as in "
-        "DomainBed",
+        "DomainBed, whose sum counts the second term twice and lacks the first, which is overwritten",
         SHARE,
+        DRAWN,
     )
 
     class Hparams(ERM.Hparams):

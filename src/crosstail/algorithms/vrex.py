@@ -1,6 +1,6 @@
 from torch import Tensor
 
-from crosstail.algorithms._annealed import SHARE, Annealed
+from crosstail.algorithms._annealed import DRAWN, SHARE, Annealed
 from crosstail.algorithms._base import DomainBatch, LogUniform, hp
 from crosstail.losses.domains import vrex_penalty
 
@@ -13,6 +13,7 @@ class VREx(Annealed):
     differs = (
         "the variance has weight 1 during annealing, and Adam is reset when the weight changes, as in DomainBed",
         SHARE,
+        DRAWN,
     )
 
     class Hparams(Annealed.Hparams):

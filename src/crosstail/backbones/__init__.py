@@ -40,7 +40,9 @@ def build(
         return backbone
     require("images", name, input_shape)
     if width is not None:
-        raise ValueError(f"{name} has a fixed width: remove --width, or freeze it and set the head's width")
+        raise ValueError(
+            f"{name} has a fixed width: remove --width, or add --tune none, where it is the width of the head"
+        )
     return network.build(input_shape, weights, resolution)
 
 

@@ -1,8 +1,31 @@
 """The base class of all backbones."""
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Self
 
 from torch import Tensor, nn
+
+
+class Cut(NamedTuple):
+    """A place where a backbone can be divided."""
+
+    module: str  # the last layer in front of it
+    shape: tuple[int, ...]  # of the activations of one sample
+
+    @property
+    def size(self) -> int:
+        """Bytes of the activations of one sample in half precision."""
+        return 2 * math.prod(self.shape)
+
+
+class Divided(NamedTuple):
+    """A backbone in two parts, which compute the same one after the other."""
+
+    cut: Cut
+    front: "Backbone"
+    tail: "Backbone"
+    both: "Backbone"  # the whole of it, with features and activations as its output
 
 
 class Backbone(nn.Module):
@@ -20,6 +43,23 @@ class Backbone(nn.Module):
         self.layers = layers
         self.num_features = num_features
         self.maps = maps
+
+    @property
+    def cuts(self) -> Sequence[Cut]:
+        """Where it can be divided, beginning with the cut in front of its last stage."""
+        return ()
+
+    def divided(self, stages: int) -> Divided:
+        """What comes before its last stages, and these."""
+        raise ValueError(f"{type(self).__name__} cannot be cut")
+
+    def train(self, mode: bool = True) -> Self:
+        """Training mode, in which pretrained batch norm statistics stay fixed."""
+        super().train(mode)
+        for module in self.modules():
+            if self.weights and isinstance(module, nn.modules.batchnorm._BatchNorm):
+                module.eval()
+        return self
 
     @property
     def signature(self) -> str:

@@ -1,6 +1,8 @@
 """Any image model of timm, with pretrained weights and its own resizing and normalisation."""
 
+import math
 from collections.abc import Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +12,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from crosstail import discovery
-from crosstail.backbones._backbone import Backbone
+from crosstail.backbones._backbone import Backbone, Cut, Divided
+from crosstail.backbones._cuts import WithOutput, cut
 from crosstail.backbones._weights import RANDOM, checksum, hub_file, load_file_into
 
 PREFIX = "timm:"
@@ -75,6 +78,7 @@ class TimmBackbone(Backbone):
 
     mean: Tensor
     std: Tensor
+    part = ""  # if the layers are not those of the whole network
 
     def __init__(
         self, name: str, network: Any, size: int, mean: Iterable[float], std: Iterable[float], *, pretrained: bool
@@ -83,20 +87,55 @@ class TimmBackbone(Backbone):
         super().__init__(network.to(memory_format=torch.channels_last), width, _early_maps(network))
         self.name = name
         self.size = size
+        names = [stage["module"] for stage in getattr(network, "feature_info", None) or ()]
+        self.stages = [name for name in names if name in dict(network.named_modules())]
         self.register_buffer("mean", torch.tensor(tuple(mean)).view(3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(tuple(std)).view(3, 1, 1), persistent=False)
         self.weights = checksum(network) if pretrained else ""
 
     @property
     def signature(self) -> str:
-        return f"{self.name} {self.weights} {self.size} px {self.mean.flatten().tolist()} {self.std.flatten().tolist()}"
+        scaling = f"{self.mean.flatten().tolist()} {self.std.flatten().tolist()}"
+        return f"{self.name} {self.weights} {self.size} px {scaling}{self.part}"
 
-    def train(self, mode: bool = True) -> "TimmBackbone":
-        super().train(mode)
-        for module in self.modules():
-            if self.weights and isinstance(module, nn.modules.batchnorm._BatchNorm):
-                module.eval()
-        return self
+    @property
+    def cuts(self) -> list[Cut]:
+        found: dict[str, Tensor] = {}
+        layers = {name: self.layers.get_submodule(name) for name in self.stages[:-1]}
+        hooks = [
+            layer.register_forward_hook(lambda _layer, _inputs, output, name=name: found.update({name: output}))
+            for name, layer in layers.items()
+        ]
+        with torch.no_grad():
+            self.eval()(torch.zeros(1, 3, self.size, self.size))
+        for hook in hooks:
+            hook.remove()
+        return [Cut(name, tuple(x.shape[1:])) for name, x in reversed(found.items()) if isinstance(x, Tensor)]
+
+    def divided(self, stages: int) -> Divided:
+        if stages >= len(self.stages):
+            raise ValueError(f"{self.name} has {len(self.stages)} stages: --tune last:{stages} is too many, use all")
+        module = self.stages[-1 - stages]
+        try:
+            front, tail = cut(self.eval().layers, module)
+            first, both = self._with(front, f"up to {module}"), self._with(WithOutput(front, tail), f"and {module}")
+            with torch.no_grad():
+                shape = tuple(first(torch.zeros(1, 3, self.size, self.size)).shape[1:])
+        except Exception as error:  # whatever the network does that cannot be traced
+            reason = str(error).partition("\n")[0][:100]
+            raise ValueError(
+                f"{self.name} cannot be cut behind {module} ({reason}): use --tune all, or another backbone"
+            ) from None
+        first.num_features = math.prod(shape)
+        last = _Tail(tail, self.num_features)
+        last.weights = self.weights
+        return Divided(Cut(module, shape), first, last, both)
+
+    def _with(self, layers: nn.Module, part: str) -> "TimmBackbone":
+        """The same preparation with other layers."""
+        other = copy(self)
+        other._modules, other.part, other.maps = {"layers": layers}, f" {part}", ()
+        return other
 
     def prepare(self, x: Tensor) -> Tensor:
         if x.shape[-2:] != (self.size, self.size):
@@ -106,6 +145,13 @@ class TimmBackbone(Backbone):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(self.prepare(x).contiguous(memory_format=torch.channels_last))
+
+
+class _Tail(Backbone):
+    """The last stages of a network, on its own activations."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.layers(x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x)
 
 
 def _early_maps(network: Any) -> tuple[str, ...]:

@@ -62,6 +62,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     except CycloptsError as error:
         _fail(2, _message(error, words))
     except (ValueError, FileNotFoundError) as error:
+        if place := discovery.own_place(error):
+            _fail(2, f"{place}: {error}")
         missing = getattr(error, "filename", None)  # the error comes from the system
         _fail(2, f"{missing}: no such file or folder" if missing else str(error))
     except MemoryError as error:
@@ -70,12 +72,15 @@ def main(argv: Sequence[str] | None = None) -> None:
         _fail(1, f"{error.strerror or error}: {error.filename or ''}".rstrip(": "), soft_wrap=True)
     except KeyboardInterrupt:
         _fail(1, ": run the same command again to resume" if _resumes(words) else "", "stopped")
-    except RuntimeError as error:
-        from crosstail.training.loop import Diverged  # here, because importing torch takes seconds
+    except Exception as error:
+        if isinstance(error, RuntimeError):
+            from crosstail.training.loop import Diverged  # here, because importing torch takes seconds
 
-        if not isinstance(error, Diverged):
+            if isinstance(error, Diverged):
+                _fail(1, str(error))
+        if not (place := discovery.own_place(error)):
             raise
-        _fail(1, str(error))
+        _fail(2, f"{place}: {type(error).__name__}: {' '.join(str(error).split())}")
     if not words:  # the help was shown
         sys.exit(2)
 

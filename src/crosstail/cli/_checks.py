@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from crosstail import discovery
+from crosstail import discovery, metrics
 from crosstail.data.sources._locate import require_source
 from crosstail.data.sources.benchmark import spelled
 from crosstail.training.spec import AUTO, RunSpec, split_method
@@ -36,6 +36,8 @@ def check_spec(spec: RunSpec, methods: Iterable[str] = ()) -> None:
             discovery.known("crosstail.algorithms", name, "algorithm")
     for stage in filter(None, stages):
         discovery.known("crosstail.second_stages", stage, "second stage")
+    if spec.select_on and spec.select_on.endswith(".py"):
+        discovery.known(metrics.PACKAGE, spec.select_on, "metric")
     if spec.backbone is not None and not spec.backbone.startswith("timm:"):
         discovery.known("crosstail.backbones", spec.backbone, "backbone")
 

@@ -93,7 +93,6 @@ class RunOptions(RunSpec):
     columns: Columns = field(default_factory=dict)
     select_on: Annotated[str | None, option("select_on")] = None
     hparams: Annotated[dict[str, Any], NAMED_VALUES, Parameter(name="--hp")] = field(default_factory=dict)
-    freeze: Annotated[bool | None, Parameter(negative="--finetune")] = None
     augment: Annotated[bool | None, Parameter(negative="--no-augment")] = None
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ from crosstail import discovery
 from crosstail.cli._next import pasted
 from crosstail.cli._progress import progress_bar
 from crosstail.cli._verb import Json
+from crosstail.data.sources.benchmark import spelled, with_folder
 
 if TYPE_CHECKING:
     from crosstail.data.benchmarks._sheet import DataSheet
@@ -36,12 +37,13 @@ def data(
     Example: `crosstail data pacs --root pacs --download --check`
 
     Args:
-        name: A benchmark; without it, all are listed.
+        name: A benchmark, NAME:FOLDER, or a file such as ./mine.py; without it, all are listed.
         root: Folder of the data; default: the folder of that name in `$CROSSTAIL_DATA`.
         check: Compare the folder with the data sheet.
         quick: With --check: compare names and counts only, without reading the images.
         download: Download and unpack what is missing; an interrupted download resumes.
     """
+    from crosstail.data.benchmarks._load import existing_sheet
     from crosstail.reports.data_sheet import catalogue, sheet_document
     from crosstail.reports.document import terminal
     from crosstail.reports.document.model import Heading
@@ -49,57 +51,61 @@ def data(
     if name is None:
         if root or check or quick or download:
             raise ValueError(f"NAME is missing: {discovery.suggestion('', discovery.names(PACKAGE))}")
-        sheets = [discovery.find(PACKAGE, known, "benchmark").SHEET for known in discovery.names(PACKAGE)]
+        sheets = [existing_sheet(known) for known in discovery.names(PACKAGE)]
         if as_json:
             print(json.dumps([_brief(sheet) for sheet in sheets]))
         else:
             terminal.show(catalogue(sheets))
         return
-    module = discovery.find(PACKAGE, name, "benchmark")
+    name, named = with_folder(name)
+    if named is not None and root is not None:
+        raise ValueError(f"{name}:{named} names a folder already: remove --root")
+    root = root if named is None else Path(named)
+    sheet = existing_sheet(discovery.known(PACKAGE, name, "data set"))
     if quick and not check:
         raise ValueError("--quick needs --check")
     if not check and not download:
         if as_json:
-            print(msgspec.json.encode(module.SHEET).decode())
+            print(msgspec.json.encode(sheet).decode())
         else:
-            document = sheet_document(module.SHEET, root)
+            document = sheet_document(sheet, root, spelled(name))
             terminal.show([Heading(document.title), *document.blocks])
         return
-    if not module.SHEET.archives:
-        raise ValueError(f"{name} is {module.SHEET.source}: there is nothing to download or check")
+    if not sheet.archives:
+        raise ValueError(f"{name} is {sheet.source}: there is nothing to download or check")
     from crosstail.data.benchmarks._image_folders import find_root
 
-    folder = find_root(module.SHEET, root)
+    folder, module = find_root(sheet, root), discovery.find(PACKAGE, name, "data set")
     if download:
-        _download(module, folder)
+        _download(module, sheet, folder)
     if check:
-        _check(module, folder, quick, as_json)
+        _check(module, sheet, folder, quick, as_json)
     elif not as_json:
         print(f"Next: {pasted('data', name, '--root', folder, '--check')}")
 
 
-def _download(module: ModuleType, folder: Path) -> None:
+def _download(module: ModuleType, sheet: "DataSheet", folder: Path) -> None:
     from crosstail.data.benchmarks._archives import fetch
 
     console = Console(stderr=True, markup=False, highlight=False)
     with progress_bar(console) as progress:
-        fetch(module.SHEET, folder, progress=progress, say=partial(console.print, soft_wrap=True))
+        fetch(sheet, folder, progress=progress, say=partial(console.print, soft_wrap=True))
     if prepare := getattr(module, "prepare", None):
         console.print(f"{prepare(folder):,} images sorted into folders")
 
 
-def _check(module: ModuleType, folder: Path, quick: bool, as_json: bool) -> None:
+def _check(module: ModuleType, sheet: "DataSheet", folder: Path, quick: bool, as_json: bool) -> None:
     from crosstail.data.benchmarks._check_folder import check_folder
     from crosstail.data.benchmarks._image_folders import existing_root
     from crosstail.reports.data_sheet import check_blocks
     from crosstail.reports.document import terminal
 
-    existing_root(module.SHEET, folder)
+    existing_root(sheet, folder)
     with progress_bar(Console(stderr=True)) as progress:
         if own := getattr(module, "check", None):  # a benchmark that is not folders of images
             report = own(folder)
         else:
-            report = check_folder(module.SHEET, folder, decode=not quick, duplicates=not quick, progress=progress)
+            report = check_folder(sheet, folder, decode=not quick, duplicates=not quick, progress=progress)
     if as_json:
         print(json.dumps(report.to_json()))
     else:

@@ -61,7 +61,7 @@ def fit(
     from crosstail.reports.run.how_trained import stopped
     from crosstail.reports.run.summary import folds_summary, result_summary
     from crosstail.reports.run.tested import Tested
-    from crosstail.reports.run.two_questions import Questions, summary
+    from crosstail.reports.run.two_questions import summary
     from crosstail.reports.run.verdict import FOLDS, wants_folds
     from crosstail.reports.wording import estimate_note
     from crosstail.training.devices import Devices, is_main_process, spare_compiler
@@ -83,7 +83,7 @@ def fit(
     console = Console(markup=False, highlight=False)
     say_all(console, "note", (note for note in fitted.notes if note not in told))
     results, final = fitted.results, fitted.final
-    questions = Questions.of_runs([final] if final else fitted.runs)
+    questions = fitted.questions
     tables = [result_summary(results[0])] if len(results) == 1 else folds_summary(results)
     if (tested := Tested.of_results(results)).critical:
         tables.insert(0, critical_summary(tested, questions, title_of(tested)))

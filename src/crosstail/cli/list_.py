@@ -34,24 +34,26 @@ def list_(
     *,
     as_json: Json = False,
 ) -> None:
-    """List algorithms, second stages, data sets, sources, protocols, backbones or metrics, or describe an algorithm.
+    """List algorithms, second stages, data sets, sources, protocols, backbones or metrics, or describe one.
 
     Example: `crosstail list algorithms boda`
 
     Args:
         kind: What to list.
-        name: An algorithm, a preset such as boda@reference, or a combination such as bsoftmax+coral.
+        name: An algorithm, a preset such as boda@reference, a combination such as bsoftmax+coral, or a backbone.
     """
-    if name and kind != "algorithms":
-        raise ValueError(f"details are shown for algorithms only: crosstail list {kind}")
+    if name and kind not in ("algorithms", "backbones"):
+        raise ValueError(f"details are shown for algorithms and backbones only: crosstail list {kind}")
     from crosstail.reports.document import terminal
 
     if kind == "algorithms" and not name and not as_json:
         terminal.show(_algorithm_table())
         return
-    rows = _rows(kind, name)
+    rows = _cuts(name) if name and kind == "backbones" else _rows(kind, name)
     if as_json:
         print(json.dumps(rows))
+    elif name and kind == "backbones":
+        terminal.show(_cut_table(rows))
     else:
         terminal.show([block for row in rows for block in _description(row)] if name else [_table(rows)])
 
@@ -71,6 +73,31 @@ def _rows(kind: str, name: str | None) -> list[dict[str, Any]]:
     rows = [{"name": n, "what": discovery.docstring(package, n).partition("\n")[0]} for n in discovery.names(package)]
     timm = {"name": "timm:NAME", "what": "Any image model in timm, such as timm:vit_small_patch14_dinov2."}
     return [*rows, timm] if kind == "backbones" else rows
+
+
+def _cuts(name: str) -> list[dict[str, Any]]:
+    """Where a pretrained backbone can be cut, and what is kept of a photo there."""
+    from crosstail import backbones
+
+    network = backbones.pretrained(name)
+    if network is None:
+        raise ValueError(f"{name} has no pretrained weights, so all of it is trained: it has no cuts to list")
+    built = network.build((3, network.size, network.size), backbones.RANDOM, None)
+    return [
+        {"tune": f"last:{k}" if k > 1 else "last", "behind": cut.module, "shape": cut.shape, "bytes": cut.size}
+        for k, cut in enumerate(built.cuts, 1)
+    ]
+
+
+def _cut_table(rows: list[dict[str, Any]]) -> "list[Block]":
+    from crosstail.reports.document.model import Table, Text
+
+    cells = [
+        [row["tune"], row["behind"], " × ".join(map(str, row["shape"])), f"{row['bytes'] / 1e3:,.0f} KB"]
+        for row in rows
+    ]
+    note = "What follows a cut is tuned; the activations there are computed once per photo and kept in half precision."
+    return [Table(header=["--tune", "cut behind", "activations", "per photo"], rows=cells), Text(note, dim=True)]
 
 
 def _short(value: Any) -> str:

@@ -6,61 +6,41 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-ALGORITHM = '''"""An algorithm for Crosstail: --algorithm ./{name}.py."""
-
-import torch
-import torch.nn.functional as F
-from torch import Tensor
-
-from crosstail.algorithms import LogUniform, hp
-from crosstail.algorithms.erm import ERM
-from crosstail.data import DomainBatch
-
-
-class {kind}(ERM):
-    """{kind}: say in one sentence what it does, and cite its paper (Author et al., 2026)."""
-
-    class Hparams(ERM.Hparams):
-        """Each with its default, the range of a random search, and its meaning."""
-
-        weight: float = hp(0.1, LogUniform(0.01, 1.0), "weight of the second term")
-
-    def losses(self, z: Tensor, batch: DomainBatch) -> dict[str, Tensor]:
-        """Named terms, one number each, whose sum is minimised.
-
-        They are computed from the features z (B, F) of a batch with classes `batch.y` (B,) and domains `batch.domain`
-        (B,). `self.head` is the classifier, `self.task.counts` (D, C) are the training counts.
-        """
-        # An example: the mean features of the domains should be close to each other.
-        means = torch.stack([z[batch.domain == d].mean(0) for d in batch.domain.unique()])  # (domains, F)
-        return {{
-            "cross_entropy": F.cross_entropy(self.head(z), batch.y),
-            "domains": self.hparams.weight * means.var(0, correction=0).mean(),
-        }}
-'''
+STARTS = Path(__file__).with_name("_new")
+"""A working file of each kind, whose name is `mine`; a class in it is `Mine`."""
+TRY = {
+    "algorithm": "crosstail fit digits --algorithm ./NAME.py --out run-NAME",
+    "second-stage": "crosstail fit digits --algorithm erm --second-stage ./NAME.py --out run-NAME",
+    "backbone": "crosstail fit digits --backbone ./NAME.py --out run-NAME",
+    "metric": "crosstail fit digits --select-on ./NAME.py --out run-NAME",
+    "dataset": "crosstail fit ./NAME.py --out run-NAME",
+}
 
 
 def new(
-    kind: Annotated[Literal["algorithm"], Parameter(name="KIND")],
+    kind: Annotated[Literal["algorithm", "second-stage", "backbone", "metric", "dataset"], Parameter(name="KIND")],
     name: Annotated[str, Parameter(name="NAME")],
     /,
 ) -> None:
-    """Write a file to start from: an algorithm that trains and passes all checks.
+    """Write a file to start from: a part that works and passes all checks.
 
     Example: `crosstail new algorithm mine`
 
     Args:
         kind: What to write.
-        name: Its name; the file is NAME.py in the current folder.
+        name: Its name; the file is NAME.py in the current folder, with a data sheet NAME.toml for a data set.
     """
     name = name.removesuffix(".py")
     if not re.fullmatch(r"[A-Za-z]\w*", name, re.ASCII):
         raise ValueError(f"{name!r} is not a name for a Python file: use letters, digits and _, such as my_loss")
-    file = Path(f"{name}.py")
-    if file.exists():
-        raise ValueError(f"{file}: exists already; choose another name")
+    starts = sorted(STARTS.glob(f"{kind}.*"))
+    files = [Path(f"{name}{start.suffix}") for start in starts]
+    if there := [file for file in files if file.exists()]:
+        raise ValueError(f"{there[0]}: exists already; choose another name")
     camel = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
-    file.write_text(ALGORITHM.format(name=name, kind=camel), encoding="utf-8")
-    print(f"Wrote {file}. Change its losses, then check and train it:")
-    print(f"python -m crosstail.testing ./{file}")
-    print(f"crosstail fit digits --algorithm ./{file} --out run-{name}")
+    for start, file in zip(starts, files, strict=True):
+        text = re.sub(r"\bmine\b", name, start.read_text(encoding="utf-8"))
+        file.write_text(re.sub(r"\bMine\b", camel, text), encoding="utf-8")
+    print(f"Wrote {' and '.join(map(str, files))}. Change, check and try it:")
+    print(f"python -m crosstail.testing ./{name}.py")
+    print(TRY[kind].replace("NAME", name))

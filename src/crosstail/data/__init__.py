@@ -8,7 +8,8 @@ if TYPE_CHECKING:  # importing torch takes seconds, and a wrong path is found wi
     from crosstail.data.batches.batch import DomainBatch, to_input
     from crosstail.data.batches.domain_batches import DomainBatches
     from crosstail.data.batches.sampler import PairBalancedSampler
-    from crosstail.data.benchmarks._load import sheet_of, shot_thresholds
+    from crosstail.data.benchmarks._load import load_images, sheet_of, shot_thresholds
+    from crosstail.data.benchmarks._sheet import DataSheet, read_sheet
     from crosstail.data.dataset import SPLITS, DomainDataset, pair_names
     from crosstail.data.examination import examine, find_broken
     from crosstail.data.images.augment import Augment
@@ -34,9 +35,10 @@ else:
     __getattr__, __dir__ = discovery.lazily(__file__)
 
 __all__ = [
-    "SPLITS", "Augment", "BrokenImage", "DataSpec", "DomainBatch", "DomainBatches", "DomainDataset", "ImageFiles",
-    "InputKind", "LabelProfile", "PairBalancedSampler", "apply_labels", "as_dataset", "as_inputs", "count_domains",
-    "data_name", "examine", "find_broken", "kind_in", "kind_of", "load", "load_arrays", "load_folder", "load_frame",
-    "load_hf", "load_manifest", "load_source", "load_torch", "pair_names", "paper_split", "read_image", "read_split",
-    "save_arrays", "sheet_of", "shot_thresholds", "spelled", "to_input", "with_gaps_noted",
+    "SPLITS", "Augment", "BrokenImage", "DataSheet", "DataSpec", "DomainBatch", "DomainBatches", "DomainDataset",
+    "ImageFiles", "InputKind", "LabelProfile", "PairBalancedSampler", "apply_labels", "as_dataset", "as_inputs",
+    "count_domains", "data_name", "examine", "find_broken", "kind_in", "kind_of", "load", "load_arrays",
+    "load_folder", "load_frame", "load_hf", "load_images", "load_manifest", "load_source", "load_torch",
+    "pair_names", "paper_split", "read_image", "read_sheet", "read_split", "save_arrays", "sheet_of",
+    "shot_thresholds", "spelled", "to_input", "with_gaps_noted",
 ]  # fmt: skip

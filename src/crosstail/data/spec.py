@@ -84,6 +84,11 @@ class DataSpec:
         return protocols.find(self.protocol).unseen_domains
 
     @property
+    def whole_view(self) -> bool:
+        """Whether images are evaluated squeezed into a square."""
+        return protocols.find(self.protocol).whole_view
+
+    @property
     def part(self) -> str:
         """Which part of the data is left out, if it is one of several, or that none is; empty for a single split."""
         if self.whole:

@@ -4,7 +4,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from crosstail.losses.host import in_full_precision
+from crosstail.losses.host import in_full_precision, occurrences
 from crosstail.pairs import pair_number
 
 
@@ -32,7 +32,8 @@ def balanced_contrastive_loss(z: Tensor, y: Tensor, prototypes: Tensor, *, tempe
     size, every = len(y), torch.cat([y, torch.arange(len(prototypes), device=z.device)])
     others = ~torch.eye(size, len(every), dtype=torch.bool, device=z.device)
     alike = others & (y[:, None] == every)
-    number = torch.where(alike, alike.sum(1, keepdim=True), torch.bincount(every)[every])  # without the sample itself
+    with_prototype = occurrences(y, len(prototypes)) + 1
+    number = torch.where(alike, alike.sum(1, keepdim=True), with_prototype[every])  # without the sample itself
     with in_full_precision(z):
         u = F.normalize(torch.cat([z, prototypes]))
         similarity = u[:size] @ u.mT / temperature
@@ -49,11 +50,11 @@ def cad_loss(z: Tensor, y: Tensor, domain: Tensor, *, temperature: float = 0.1, 
     alike = others & (y[:, None] == y)
     among = alike if conditional else others
     positive = among & (domain[:, None] != domain)
-    rows = positive.any(1) if conditional else alike.any(1)
+    rows = (positive if conditional else alike).any(1).nonzero()[:, 0]
     with in_full_precision(z):
         similarity = (z @ z.mT / temperature)[rows]
         terms = [similarity.masked_fill(~mask[rows], -torch.inf).logsumexp(1) for mask in (among, positive)]
-        return (terms[0] - terms[1]).sum() / rows.sum().clamp_min(1)
+        return (terms[0] - terms[1]).sum() / max(len(rows), 1)
 
 
 def separation_loss(p: Tensor, y: Tensor, mixed: Tensor, mixed_y: Tensor) -> Tensor:
@@ -67,7 +68,7 @@ def separation_loss(p: Tensor, y: Tensor, mixed: Tensor, mixed_y: Tensor) -> Ten
     others = (y[:, None] == y) & ~torch.eye(len(y), dtype=torch.bool, device=p.device)
     positives = (1 - u @ u.mT).masked_fill(~others, -torch.inf)
     each = torch.cat([positives, negatives[:, None]], 1).logsumexp(1) - negatives
-    return (each / torch.bincount(y)[y]).sum() / len(torch.unique(y))
+    return (each / (y[:, None] == y).sum(1)).sum() / classes_in(y, p)
 
 
 def alignment_loss(p: Tensor, y: Tensor, domain: Tensor) -> Tensor:
@@ -75,15 +76,20 @@ def alignment_loss(p: Tensor, y: Tensor, domain: Tensor) -> Tensor:
 
     The mean over classes, of which there are several means; 0 if there is none. p (B, C) are probabilities.
     """
-    pairs, index = torch.unique(pair_number(y, domain, p.shape[1]), return_inverse=True)
+    pairs, index, size = torch.unique(pair_number(y, domain, p.shape[1]), return_inverse=True, return_counts=True)
     total = torch.zeros(len(pairs), p.shape[1], dtype=p.dtype, device=p.device).index_add(0, index, p)
-    means, y = total / torch.bincount(index)[:, None], pairs % p.shape[1]
-    number = torch.bincount(y)[y]
-    means, y, number = means[number > 1], y[number > 1], number[number > 1]
-    if not len(y):
+    number = (pairs[:, None] % p.shape[1] == pairs % p.shape[1]).sum(1)
+    kept = (number > 1).nonzero()[:, 0]
+    means, y, number = (total / size[:, None])[kept], pairs[kept] % p.shape[1], number[kept]
+    if not len(kept):
         return 0 * means.sum()
     u = F.normalize(means)
     cosines = (u @ u.mT).masked_fill(torch.eye(len(y), dtype=torch.bool, device=y.device), -torch.inf)
     alike = cosines.masked_fill(y[:, None] != y, -torch.inf)
     each = cosines.logsumexp(1) - alike.logsumexp(1)
-    return (each / number).sum() / len(torch.unique(y))
+    return (each / number).sum() / classes_in(y, p)
+
+
+def classes_in(y: Tensor, scores: Tensor) -> Tensor:
+    """The number of classes among labels (B,), given scores (…, C); `torch.unique` would have to be read."""
+    return (occurrences(y, scores.shape[-1]) > 0).sum()

@@ -53,7 +53,7 @@ def mmd_penalty(z: Tensor) -> Tensor:
 
 
 def two_sample_discrepancy(z: Tensor, first: Tensor, second: Tensor, rates: tuple[float, ...] = RATES) -> Tensor:
-    """MMD² of two samples, given as masks (B,) of points (B, F)."""
+    """MMD² of two samples, given as row numbers of points (B, F)."""
     between = kernel(z, z, rates)
     return between[first][:, first].mean() + between[second][:, second].mean() - 2 * between[first][:, second].mean()
 
@@ -103,10 +103,14 @@ def gradient_variance(z: Tensor, scores: Tensor, y: Tensor) -> Tensor:
         return (error.square().mT @ z.square() - (error.mT @ z).square() / z.shape[1]) / z.shape[1]
 
 
-def rdm_penalties(errors: Tensor, domain: Tensor) -> tuple[Tensor, Tensor]:
-    """MMD² of the worst domain's errors and all errors (B,), and the sum of their variances (Nguyen et al., 2024)."""
-    worst = domain == torch.unique(domain)[by_domain(errors.detach(), domain).mean(1).argmax()]
-    matching = two_sample_discrepancy(errors[:, None], worst, torch.ones_like(worst), (0.0001, *RATES))
+def rdm_penalties(errors: Tensor, domains: int) -> tuple[Tensor, Tensor]:
+    """MMD² of the worst of K domains' errors and all errors (K · n,), and the sum of their variances.
+
+    The errors are sorted by domain (Nguyen et al., 2024).
+    """
+    every = torch.arange(len(errors), device=errors.device).view(domains, -1)
+    worst = every.index_select(0, errors.detach().view(domains, -1).mean(1).argmax()[None])[0]
+    matching = two_sample_discrepancy(errors[:, None], worst, every.flatten(), (0.0001, *RATES))
     return matching, errors[worst].var(correction=0) + errors.var(correction=0)
 
 
@@ -126,7 +130,7 @@ def risk_quantile(risks: Tensor, *, alpha: float = 0.75) -> Tensor:
         return torch.special.ndtr((q[:, None] - risks) / bandwidth).mean(1)
 
     with torch.no_grad():
-        shift = bandwidth * torch.special.ndtri(risks.new_tensor(alpha))
+        shift = bandwidth * torch.special.ndtri(torch.tensor(alpha, dtype=risks.dtype))
         low, high = risks.amin() + shift, risks.amax() + shift  # it lies between the quantiles of single risks
         for _ in range(5):  # every pass narrows it by a factor of 1,000
             grid = low + (high - low) * torch.linspace(0, 1, 1001).to(risks)

@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from crosstail.losses.host import occurrences
+
 
 def balanced_softmax_loss(scores: Tensor, y: Tensor, domain: Tensor, counts: Tensor) -> Tensor:
     """Cross-entropy of s + log n (Ren et al., 2020): classes that are absent from a domain drop out of its softmax."""
@@ -111,7 +113,7 @@ def hard_sample_loss(scores: Tensor, y: Tensor, domain: Tensor, weights: Tensor)
     each = F.cross_entropy(scores, y, reduction="none")
     alike = y[:, None] == y
     hard = each.detach() - each.detach().expand(len(each), -1).masked_fill(~alike, -torch.inf).logsumexp(1)
-    return (hard.exp() * weights[domain, y] * each).sum() / len(torch.unique(y))
+    return (hard.exp() * weights[domain, y] * each).sum() / (occurrences(y, scores.shape[1]) > 0).sum()
 
 
 def generalised_cross_entropy(scores: Tensor, y: Tensor, *, q: float = 0.7) -> Tensor:

@@ -56,6 +56,13 @@ class Answers:
         """The same answers with other names, training counts or thresholds."""
         return replace(self, **about, informed=None if self.informed is None else self.informed.described(**about))
 
+    def sealed(self) -> "Answers":
+        """The same answers, for code that must not write to them."""
+        views: dict[str, Any] = {name: of.view() for name in SAMPLES if (of := getattr(self, name)) is not None}
+        for view in views.values():
+            view.flags.writeable = False
+        return replace(self, **views, informed=None if self.informed is None else self.informed.sealed())
+
     def sorted(self) -> "Answers":
         """The same samples in the order of the data."""
         assert self.row is not None

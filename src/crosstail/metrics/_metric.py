@@ -1,9 +1,11 @@
 """What a metric is: its name in reports, how it is computed, and which way is better."""
 
+import ast
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from crosstail import discovery
 from crosstail.metrics._views import View
@@ -103,7 +105,30 @@ def find(name: str) -> Metric:
     ('AUROC', 'accuracy')
     """
     name = DEFAULT if name in VIEWS else name
-    return _named(discovery.declared(PACKAGE, name, "metric", "METRIC", Metric), name)
+    return _in_file(name, discovery.require_file(Path(name))) if name.endswith(".py") else _named(_declared(name), name)
+
+
+def _declared(name: str) -> Metric:
+    found: Metric = discovery.declared(PACKAGE, name, "metric", "METRIC", Metric)
+    return found
+
+
+@cache
+def _in_file(name: str, content: bytes) -> Metric:
+    """A user's metric, whose file is run only to compute values: pages read what it is without being trusted to."""
+    given = discovery.arguments(Path(name), "METRIC", "Metric")
+    facts: dict[str, Any] = {}
+    for argument in ("label", "needs", "higher_is_better", "most", "frequent"):
+        try:
+            facts |= {argument: ast.literal_eval(given[argument])} if argument in given else {}
+        except ValueError:
+            raise ValueError(f"{name}: {argument} of METRIC is computed, expected a plain value") from None
+    for function in ("of", "by_sample", "prepared", "selected"):
+        if function in given:
+            facts[function] = lambda *said, own=function: getattr(_declared(name), own)(*(one.sealed() for one in said))
+    if missing := {"label", "of"} - facts.keys():
+        raise ValueError(f"{name}: METRIC lacks {min(missing)}")
+    return Metric(name=name, **facts)
 
 
 @cache

@@ -65,7 +65,7 @@ class Predictor:
     def _frozen(self, weights: str | None) -> Backbone | None:
         """The backbone that embedded the training data, verified by the checksum of its weights."""
         spec, checksum = self.run.result.spec, self.run.result.weights
-        if weights and not spec.freeze:
+        if weights and not spec.frozen:
             raise ValueError("the run contains all weights of its model, which was trained whole: remove --weights")
         try:
             backbone = frozen_backbone(spec, self.input_shape, weights)
@@ -97,8 +97,8 @@ class Predictor:
 
     def inputs(self, dataset: DomainDataset) -> Samples:
         """The inputs of a data set, images in the size that the model takes."""
-        resized = dataset.kind.resized
-        return resized(dataset.x, self.input_shape[1]) if resized and len(self.input_shape) > 1 else dataset.x
+        resized = dataset.kind.resized if len(self.input_shape) > 1 else None
+        return resized(dataset.x, self.input_shape[1], self.run.result.spec.whole_view) if resized else dataset.x
 
     def probabilities(self, x: NDArray[Any], domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
         """Calibrated probabilities (N, C) of images (N, H, W, 3) or vectors (N, F); `domain` as in `scored`."""
@@ -195,7 +195,8 @@ def find_inputs(files: Sequence[Path], predictor: Predictor, *, skip_missing: bo
     names = [str(path) for path in found]
     absolute = [str(path.absolute()).lstrip("/") for path in found]
     x = predictor.kind.open(Path("/"), absolute)
-    return Inputs(names, predictor.kind.resized(x, predictor.input_shape[1]), table, list(missing.values()))
+    x = predictor.kind.resized(x, predictor.input_shape[1], predictor.run.result.spec.whole_view)
+    return Inputs(names, x, table, list(missing.values()))
 
 
 def _missing(path: Path) -> str:

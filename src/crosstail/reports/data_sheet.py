@@ -23,15 +23,15 @@ def catalogue(sheets: Sequence[DataSheet]) -> list[Block]:
     return [Table(header=["", ""], rows=rows, words_last=True), more]
 
 
-def sheet_document(sheet: DataSheet, root: Path | None) -> Document:
+def sheet_document(sheet: DataSheet, root: Path | None, name: str) -> Document:
     """The whole data sheet, and the commands to get and use the data."""
     facts = [[name, text] for name, text in _facts(sheet) if text]
     blocks: list[Block] = [Text(sheet.summary), Table(header=["", ""], rows=facts, words_last=True)]
     blocks += [Text(" ".join(paragraph.split())) for paragraph in sheet.about.split("\n\n") if paragraph]
     if sheet.archives:
-        blocks += [*_files(sheet.archives), *_instructions(sheet, str(root) if root else "FOLDER")]
+        blocks += [*_files(sheet.archives), *_instructions(sheet, name, str(root) if root else "FOLDER")]
     else:
-        blocks += [Heading("Use it"), Code(f"crosstail fit {sheet.name} --out run")]
+        blocks += [Heading("Use it"), Code(f"crosstail fit {name} --out run")]
     return Document(sheet.title, blocks)
 
 
@@ -76,9 +76,9 @@ def _files(archives: Sequence[Archive]) -> Iterator[Block]:
         yield Code("\n".join(archive.mirrors))
 
 
-def _instructions(sheet: DataSheet, folder: str) -> Iterator[Block]:
+def _instructions(sheet: DataSheet, name: str, folder: str) -> Iterator[Block]:
     yield Heading("Download and unpack")
-    yield Code(f"crosstail data {sheet.name} --root {folder} --download")
+    yield Code(f"crosstail data {name} --root {folder} --download")
     yield Text("Or put the files into the folder under these names and run the same command to verify and unpack them.")
     if sheet.validation:
         yield Text("Images that are already in folders like these are used as they are:")
@@ -89,4 +89,4 @@ def _instructions(sheet: DataSheet, folder: str) -> Iterator[Block]:
                 "the same numbers per pair is drawn."
             )
     yield Heading("Check and train")
-    yield Code(f"crosstail data {sheet.name} --root {folder} --check\ncrosstail fit {sheet.name}:{folder} --out run")
+    yield Code(f"crosstail data {name} --root {folder} --check\ncrosstail fit {name}:{folder} --out run")

@@ -63,6 +63,7 @@ def estimate(plan: Plan, progress: Progress | None = None) -> list[SweepCost]:
 
 
 def _measured(spec: RunSpec, loaded: Inputs) -> _RunCost:
+    assert spec.evaluations is not None
     few = min(EVALUATIONS, spec.evaluations)
     loaded.embedded()  # loading the data is not part of a run
     times: defaultdict[str, list[float]] = defaultdict(list)
@@ -73,13 +74,14 @@ def _measured(spec: RunSpec, loaded: Inputs) -> _RunCost:
     with tempfile.TemporaryDirectory() as name:
         began = time.perf_counter()
         short = replace(spec, steps=STEPS, evaluations=few)
-        last = train_run(short, Path(name), progress=note, inputs=loaded).folder.records()[-1]
+        records = train_run(short, Path(name), progress=note, inputs=loaded).folder.records()
         whole = time.perf_counter() - began
         sizes = {file.name: file.stat().st_size for file in Path(name).iterdir()}
     step = sum(median(b - a for a, b in pairwise(stage)) for stage in times.values())
-    fitted = 0.0 if last.step else last.seconds  # of a second stage without steps
-    # There is an evaluation at the start too; everything else is proportional to their number.
-    more = (spec.evaluations + 1) / (few + 1)
+    fitted = 0.0 if records[-1].step else records[-1].seconds  # of a second stage without steps
+    # Everything else is proportional to the number of evaluations, if any weights are trained in steps.
+    trained = {record.stage for record in records if record.step}
+    more = max(((spec.evaluations + 1) / sum(r.stage == stage for r in records) for stage in trained), default=1.0)
     rest = fitted + more * max(0.0, whole - STEPS * step - fitted)
     return _RunCost(step, rest, sum(sizes.values()) + (more - 1) * sizes["records.jsonl"])
 

@@ -68,6 +68,7 @@ class Plan:
         algorithm, stage = split_method(method)
         own: dict[str, Any] = {"algorithm": algorithm, "second_stage": stage, "hparams": hparams}
         own["seed"] = self.shared.seed if seed is None else seed
+        own["second_lr"] = self.shared.second_lr if stage else None
         return [replace(self.shared, **own, unseen=unseen, fold=fold) for unseen in self.unseen for fold in self.folds]
 
     def finals(self, method: str, hparams: Hparams) -> list[list[RunSpec]]:
@@ -94,7 +95,8 @@ def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: in
     known = tuple(dict.fromkeys(map(canonical_method, methods)))
     if not known:
         raise ValueError("a sweep needs at least one method, such as --algorithm boda:retrain")
-    shared = replace(resolve(replace(shared, algorithm="erm", second_stage=None, hparams={}, seed=0)), hparams={})
+    plain: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "seed": 0, "second_lr": None}
+    shared = replace(resolve(replace(shared, **plain)), hparams={}, second_lr=shared.second_lr)
     unseen: tuple[str | None, ...] = (shared.unseen,)
     if shared.unseen_domains and shared.unseen is None:
         unseen = tuple(dict.fromkeys(spec.unseen for spec in protocols.parts(shared, load_source(shared))))
@@ -113,15 +115,15 @@ def with_draws(plan: Plan) -> Plan:
 
 def draw(method: str, trials: Sequence[int], shared: RunSpec, seed: int = 0) -> list[Hparams]:
     """Hyperparameters of some trials of a random search, to six digits; trial 0 has the defaults."""
-    from crosstail import algorithms
-    from crosstail.training.resolve import all_hparams, finetunes
+    from crosstail.training.resolve import all_hparams, drawn
 
-    name, finetune, found = split_method(method)[0], finetunes(shared), []
+    name, found = split_method(method)[0], []
     for trial in trials:
-        drawn = algorithms.draw(algorithms.find(name).Hparams, trial, seed, finetune)
         # The last digits of an exponential depend on the machine.
-        given = {hp: float(f"{v:.6g}") if isinstance(v, float) else v for hp, v in drawn.items()}
-        found.append(all_hparams(name, given, finetune=finetune))
+        values = drawn(shared, name, trial, seed).items()
+        found.append(
+            all_hparams(shared, name, {hp: float(f"{v:.6g}") if isinstance(v, float) else v for hp, v in values})
+        )
     return found
 
 

@@ -77,7 +77,7 @@ def outcome(
             stopped.append(choice)
     stopped.sort(key=lambda choice: (choice.plan.trials, score(choice, results)), reverse=True)
     chosen = [(plan, row.method, row.hparams) for row in board] + [(c.plan, c.method, c.hparams) for c in stopped]
-    shared = ("dataset", "backbone", "freeze", "steps", "batch_size", "folds")
+    shared = ("dataset", "backbone", "tune", "steps", "batch_size", "folds")
     settings: dict[str, Any] = {name: getattr(plan.shared, name) for name in shared}
     return RaceResult(
         recommendation=recommendation(board, validated) if board else "",

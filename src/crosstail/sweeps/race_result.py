@@ -75,7 +75,7 @@ class RaceResult(msgspec.Struct, frozen=True, kw_only=True):
     use: str  # the recommended method
     dataset: str
     backbone: str
-    freeze: bool
+    tune: str
     steps: int
     batch_size: int
     trials: int

@@ -1,27 +1,24 @@
-"""Contract checks for algorithms, including your own, and for second stages.
+"""Contract checks for every kind of part, including your own.
 
 >>> check_docstring("erm")
 """
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from functools import lru_cache
+from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 import torch
-import torch.nn.functional as F
 
-from crosstail import algorithms
-from crosstail.data import DomainBatches, DomainDataset, to_input
+from crosstail import algorithms, discovery
+from crosstail.data import DomainBatches, to_input
 from crosstail.prediction.export import export
 from crosstail.prediction.predictor import Predictor
-from crosstail.progress import Progress
 from crosstail.testing.easy_data import STEPS, changed, easy_run, save_separable
-from crosstail.training import RunSpec
+from crosstail.testing.parts import BACKBONE_CHECKS, DATA_SET_CHECKS, METRIC_CHECKS
+from crosstail.testing.plain_run import Stop, outcome_of, plain_run, stopping_at
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
 from crosstail.training.model import build_algorithm, load_model
@@ -31,17 +28,26 @@ from crosstail.training.spec import split_method
 
 
 def check_algorithm(name: str) -> None:
-    """Run all checks on an algorithm or file and print each, as `python -m crosstail.testing ./mine.py` does."""
+    """Run all checks on an algorithm or file and print each; the first that fails raises its error."""
     _run(CHECKS, name)
 
 
 def check_second_stage(name: str) -> None:
-    """Run all checks on a second stage after ERM, and print each; the first that fails raises its error."""
+    """The same for a second stage, after ERM."""
     _run(STAGE_CHECKS, f"erm:{name}")
 
 
+def check_file(name: str) -> None:
+    """The same for any kind of part in a file, as `python -m crosstail.testing ./mine.py` does."""
+    for what, check in KINDS.items():
+        if what in discovery.defined(Path(name)):
+            check(name)
+            return
+    check_algorithm(name)
+
+
 def _run(checks: Sequence[Callable[[str], None]], name: str) -> None:
-    _plain.cache_clear()  # a file may have changed
+    plain_run.cache_clear()  # a file may have changed
     for number, check in enumerate(checks, 1):
         what = f"{number:2} of {len(checks)}: {(check.__doc__ or '').splitlines()[0]}"
         try:
@@ -60,13 +66,13 @@ def check_docstring(name: str) -> None:
 
 def check_learns(name: str) -> None:
     """On separable vectors, training at least halves the cross-entropy."""
-    before, after = _plain(name).cross_entropy
+    before, after = plain_run(name).cross_entropy
     assert after < before / 2, f"{name}: the loss on the training set went from {before:.3f} to {after:.3f}"
 
 
 def check_beats_chance(name: str) -> None:
     """On easy, balanced data, every pair is above chance."""
-    worst = _plain(name).outcome["test"].worst_pair or 0.0
+    worst = plain_run(name).outcome["test"].worst_pair or 0.0
     assert worst > 1 / 3, f"{name}: the worst pair has an accuracy of {worst:.2f}"
 
 
@@ -75,9 +81,11 @@ def check_deterministic(name: str) -> None:
     with easy_run(name) as (spec, folder):
         torch.manual_seed(1)
         np.random.seed(1)  # noqa: NPY002
-        assert _outcome(spec, folder / "again") == _plain(name).outcome, f"{name}: two runs with the same seed differ"
+        assert outcome_of(spec, folder / "again") == plain_run(name).outcome, (
+            f"{name}: two runs with the same seed differ"
+        )
         short = replace(spec, steps=2, evaluations=1)
-        seeds = [_outcome(replace(short, seed=seed), folder / str(seed))["weights"] for seed in (0, 1)]
+        seeds = [outcome_of(replace(short, seed=seed), folder / str(seed))["weights"] for seed in (0, 1)]
         assert seeds[0] != seeds[1], f"{name}: two seeds give the same weights"
 
 
@@ -86,16 +94,18 @@ def check_resumes(name: str) -> None:
     with easy_run(name) as (spec, folder):
         for stop in (1, STEPS // 2 + 1, STEPS) if any(steps_of_stages(resolve(spec))) else ():
             try:
-                train_run(spec, folder / "stopped", progress=_stopping_at(stop))
-            except _Stop:
+                train_run(spec, folder / "stopped", progress=stopping_at(stop))
+            except Stop:
                 continue
             raise AssertionError(f"{name}: never reached step {stop}")
-        assert _outcome(spec, folder / "stopped") == _plain(name).outcome, f"{name}: a resumed run ends differently"
+        assert outcome_of(spec, folder / "stopped") == plain_run(name).outcome, (
+            f"{name}: a resumed run ends differently"
+        )
 
 
 def check_steps(name: str) -> None:
     """Training takes the requested number of steps and evaluates at the last one."""
-    run = _plain(name)
+    run = plain_run(name)
     expected = [(f"stage {i}", step + 1, steps) for i, steps in enumerate(run.taken, 1) for step in range(steps)]
     assert run.reports == expected, f"{name}: took {len(run.reports)} steps of {len(expected)}"
     last = run.outcome["records"][-1]["step"]
@@ -105,12 +115,12 @@ def check_steps(name: str) -> None:
 def check_test_unseen(name: str) -> None:
     """Changing the test split changes the test accuracies and nothing else."""
     with easy_run(name) as (spec, folder):
-        real = _plain(name).outcome
+        real = plain_run(name).outcome
         with changed(spec.dataset) as arrays:
             test, rng = arrays["split"] == "test", np.random.default_rng(1)
             arrays["x"][test] = rng.normal(size=arrays["x"][test].shape)
             arrays["y"][test] = rng.permutation(arrays["y"][test])
-        other = _outcome(spec, folder / "other")
+        other = outcome_of(spec, folder / "other")
         for part in ("weights", "records", "validation", "selected_step", "transferability"):
             assert other[part] == real[part], f"{name}: the test split changed the {part}"
         assert other["test"] != real["test"], f"{name}: the test accuracies do not come from the test split"
@@ -123,7 +133,7 @@ def check_absent_pairs_and_many_domains(name: str) -> None:
     with easy_run(name, counts) as (spec, folder):
         with changed(spec.dataset) as arrays:
             arrays["x"][:, 0] = 0.1
-        result = train_run(replace(spec, steps=6, batch_size=3, evaluations=1), folder).result
+        result = train_run(replace(spec, steps=6, batch_size=4, evaluations=1), folder).result
         assert np.array(result.test.totals).shape == (12, 3), f"{name}: the result lacks pairs"
         _check_finite(name, folder)
 
@@ -147,7 +157,7 @@ def check_images(name: str) -> None:
     with easy_run(name) as (spec, folder):
         with changed(spec.dataset) as arrays:
             arrays["x"] = np.random.default_rng(0).integers(0, 255, (len(arrays["y"]), 8, 8, 3), dtype=np.uint8)
-        train_run(replace(spec, backbone="small_cnn", width=8, steps=4, batch_size=3, evaluations=1), folder)
+        train_run(replace(spec, backbone="small_cnn", width=8, steps=4, batch_size=5, evaluations=1), folder)
         _check_finite(name, folder)
 
 
@@ -164,6 +174,18 @@ def check_mixed_precision(name: str) -> None:
                 terms = algorithm.update(batches.at(step), optimizers, torch.Tensor.backward)
             assert all(bool(term.isfinite()) for term in terms.values()), f"{name}: in bfloat16 the terms are {terms}"
         assert {p.dtype for p in algorithm.parameters()} == {torch.float32}, f"{name}: the weights are not float32"
+
+
+def check_leaves_the_batch(name: str) -> None:
+    """An update leaves the batch as it is: other parts of a combination read it too."""
+    with easy_run(name) as (spec, _):
+        spec = resolve(spec)
+        dataset = load_inputs(spec).embedded()
+        algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train")).train()
+        batch, same = (DomainBatches(dataset, batch_size=8).at(0) for _ in range(2))
+        algorithm.update(batch, algorithm.optimizers(), torch.Tensor.backward)
+        for field in ("x", "y", "domain"):
+            assert torch.equal(getattr(batch, field), getattr(same, field)), f"{name}: writes into batch.{field}"
 
 
 def check_two_stages(name: str) -> None:
@@ -219,68 +241,22 @@ def check_hyperparameters(name: str) -> None:
             _check_finite(name, folder)
 
 
-__all__ = ["CHECKS", "STAGE_CHECKS", "check_algorithm", "check_second_stage", "save_separable"]
+__all__ = ["CHECKS", "STAGE_CHECKS", "check_algorithm", "check_file", "check_second_stage", "save_separable"]
 
 BOTH: list[Callable[[str], None]] = [check_learns, check_beats_chance, check_deterministic, check_resumes]
 BOTH += [check_steps, check_test_unseen, check_absent_pairs_and_many_domains, check_one_domain, check_images]
-CHECKS = [check_docstring, *BOTH, check_mixed_precision, check_two_stages, check_known_domain, check_hyperparameters]
+CHECKS = [check_docstring, *BOTH, check_leaves_the_batch, check_mixed_precision, check_two_stages]
+CHECKS += [check_known_domain, check_hyperparameters]
 STAGE_CHECKS = [*BOTH, check_known_domain, check_stored]
-
-
-@dataclass(frozen=True)
-class _Plain:
-    """One run on easy data, shared by several checks."""
-
-    outcome: dict[str, Any]
-    reports: list[tuple[str, int, int]]  # of its progress
-    taken: Sequence[int]  # steps of its stages
-    cross_entropy: tuple[float, float]  # on the training set, before and after
-
-
-@lru_cache(maxsize=1)
-def _plain(name: str) -> _Plain:
-    with easy_run(name) as (spec, folder):
-        reports: list[tuple[str, int, int]] = []
-        outcome = _outcome(spec, folder, lambda what, done, total: reports.append((what, done, total)))
-        spec = resolve(spec)
-        dataset = load_inputs(spec).embedded()
-        before = _cross_entropy(build_algorithm(spec, input_shape(dataset), dataset.counts("train")), dataset)
-        after = _cross_entropy(load_model(RunFolder(folder), dataset, trust=True), dataset)
-        return _Plain(outcome, reports, steps_of_stages(spec), (before, after))
-
-
-def _outcome(spec: RunSpec, folder: Path, progress: Progress | None = None) -> dict[str, Any]:
-    """Everything a run produces except times, with test accuracies kept apart."""
-    run = train_run(spec, folder, progress=progress)
-    records = [msgspec.to_builtins(record) for record in run.folder.records()]
-    return {
-        **{key: getattr(run.result, key) for key in ("selected_step", "validation", "test", "transferability")},
-        "weights": {key: value.numpy().tobytes() for key, value in run.folder.weights().items()},
-        "records": [{k: v for k, v in record.items() if k not in ("seconds", "test")} for record in records],
-        "test_records": [record["test"] for record in records],
-    }
+KINDS: dict[str, Callable[[str], None]] = {
+    "STAGE": check_second_stage,
+    "METRIC": partial(_run, METRIC_CHECKS),
+    "build": partial(_run, BACKBONE_CHECKS),
+    "load": partial(_run, DATA_SET_CHECKS),
+}
+"""What a file defines, if it is not an algorithm, and how it is checked."""
 
 
 def _check_finite(name: str, folder: Path) -> None:
     wrong = [key for key, value in RunFolder(folder).weights().items() if bool(torch.isnan(value).any())]
     assert not wrong, f"{name}: {wrong[0]} is NaN"
-
-
-class _Stop(Exception):
-    """Ends a run early."""
-
-
-def _stopping_at(step: int) -> Progress:
-    def progress(what: str, done: int, total: int) -> None:
-        if done == step:
-            raise _Stop
-
-    return progress
-
-
-def _cross_entropy(algorithm: algorithms.Algorithm, dataset: DomainDataset) -> float:
-    rows = dataset.rows("train")
-    algorithm.eval()
-    with torch.no_grad():
-        scores = algorithm(to_input(dataset.x[rows]))
-    return float(F.cross_entropy(scores, torch.from_numpy(dataset.y[rows])))

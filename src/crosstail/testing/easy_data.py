@@ -38,7 +38,7 @@ def easy_run(name: str, counts: Any = ((20, 20, 20), (20, 20, 20))) -> Iterator[
         path = Path(folder) / "easy.npz"
         save_separable(path, counts)
         algorithm, stage = split_method(name)
-        shared: dict[str, Any] = {"dataset": str(path), "backbone": "mlp", "width": 16, "hparams": {"lr": 0.01}}
+        shared: dict[str, Any] = {"dataset": str(path), "backbone": "mlp", "width": 18, "hparams": {"lr": 0.01}}
         shared |= {"steps": STEPS, "batch_size": 8, "evaluations": 4}
         spec = RunSpec(**shared, algorithm=algorithm, second_stage=stage)
         yield spec, Path(folder) / "run"

@@ -41,6 +41,7 @@ class Embedder:
     ) -> None:
         self.x, self.views, self.batch_size = x, views, batch_size
         made_by = f"{backbone.signature} {x.shape[1:]} {VERSION} {PIL.__version__}"
+        made_by += " whole" * getattr(x, "whole", False)
         folder = cache_folder() / "features" / hashlib.sha256(made_by.encode()).hexdigest()[:32]
         self.store = FeatureStore(folder, backbone.num_features, required=required)
         self.network = FrozenNetwork(backbone, len(x))

@@ -12,7 +12,7 @@ from torch import Tensor
 from crosstail import algorithms, discovery
 from crosstail.algorithms import Algorithm
 from crosstail.algorithms._processes import backward_of
-from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset
+from crosstail.data import Augment, DomainBatch, DomainBatches, DomainDataset, protocols
 from crosstail.losses.host import NotFinite
 from crosstail.losses.processes import merged
 from crosstail.progress import Progress
@@ -20,6 +20,7 @@ from crosstail.training.average import Swad, WeightAverage
 from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import EVALUATED, split_accuracies, split_answers, stream_statistics
 from crosstail.training.folder import RunFolder
+from crosstail.training.optimizers import factors_of, optimizers_of
 from crosstail.training.result import Averaged, Evaluation, Trace, selection_score
 from crosstail.training.spec import RunSpec
 
@@ -66,16 +67,15 @@ def train(
     Batches are a function of the seed and the step, and all other state is in the checkpoint, so a resumed run ends
     with the same result as one that was never stopped.
     """
-    assert spec.steps is not None and spec.batch_size is not None
+    assert spec.steps is not None and spec.batch_size is not None and spec.evaluations is not None
+    protocol = protocols.find(spec.protocol)
     balanced, share = class_balanced or algorithm.class_balanced, (fabric.global_rank, fabric.world_size)
-    batches = DomainBatches(
-        dataset, batch_size=spec.batch_size, class_balanced=balanced, seed=spec.seed, augment=augment, share=share
-    )
+    how: dict[str, Any] = {"class_balanced": balanced, "replacement": protocol.replacement, "augment": augment}
+    how |= {"seed": spec.seed, "share": share, "device": fabric.device}
+    batches = DomainBatches(dataset, batch_size=spec.batch_size, **how)
     loop = _Loop(algorithm, dataset, spec, folder, fabric, stage, learns=last > 0)
     start = loop.resume(checkpoint)
-    # Evaluated before the first step and after the last one, and evenly in between.
-    number = min(spec.evaluations, spec.steps)
-    due = {round(spec.steps * k / number) for k in range(number + 1)} | {last}
+    due = protocol.due(spec.steps, min(spec.evaluations, spec.steps)) | {last}
     algorithm.train()
     stream = batches.stream(start, last)
     for step in range(start, last + 1):
@@ -108,7 +108,8 @@ class _Loop:
         self.averaged = kind(algorithm, spec.average, spec.steps) if spec.average else None
         self.evaluated: Any = self.averaged.module if self.averaged else algorithm  # what is selected and traced
         # None where there are no steps: an optimizer imports torch's compiler, which takes two seconds.
-        self.optimizers = algorithm.optimizers() if learns else []
+        self.optimizers = optimizers_of(algorithm, spec) if learns else []
+        self.factors = factors_of(spec) if learns else []
         self.wrapped: list[Any] = [fabric.setup_optimizers(optimizer) for optimizer in self.optimizers]
         self.backward = backward_of(algorithm, fabric.backward)
         self.selected, self.resumed = Selected(), False
@@ -126,7 +127,9 @@ class _Loop:
             if self.averaged:
                 self.averaged.load_state_dict(checkpoint["averaged"])
             torch.set_rng_state(checkpoint["random"])
-            torch.cuda.set_rng_state_all(checkpoint["random_cuda"])
+            # There may be fewer GPUs now than there were.
+            for device, state in zip(range(torch.cuda.device_count()), checkpoint["random_cuda"], strict=False):
+                torch.cuda.set_rng_state(state, device)
             self.selected = Selected(**checkpoint["selected"])
             self.since, self.seconds = checkpoint["step"], checkpoint["seconds"]
         self.fabric.barrier()  # every process has read what one of them now writes
@@ -169,13 +172,15 @@ class _Loop:
     def update(self, step: int, stream: Iterator[DomainBatch]) -> None:
         """One step, after a full pass over the training set where the algorithm asks for one."""
         algorithm, fabric = self.algorithm, self.fabric
+        for group in (group for one in self.optimizers for group in one.param_groups if self.factors):
+            group["lr"] *= self.factors[step] / (self.factors[step - 1] if step else 1)
         try:
             if algorithm.refresh_due(step):
                 share = fabric.global_rank, fabric.world_size
                 own = stream_statistics(algorithm, self.dataset, algorithm.statistics(), share)
                 algorithm.refresh(merged(own) if fabric.world_size > 1 else own)
             with fabric.autocast():
-                losses = algorithm.update(next(stream).to(fabric.device), self.wrapped, self.backward)
+                losses = algorithm.update(next(stream), self.wrapped, self.backward)
             algorithms.check_terms(losses)
         except algorithms.WrongTerms as error:
             raise ValueError(f"{self.named}: {error}") from error

@@ -14,7 +14,7 @@ from crosstail.second_stages import FittedModel, FittedStage
 from crosstail.training import user_file
 from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.resolve import trained_backbone
-from crosstail.training.run_data import input_shape
+from crosstail.training.run_data import Inputs, input_shape, load_inputs
 from crosstail.training.spec import RunSpec
 
 
@@ -28,8 +28,10 @@ def build_algorithm(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.in
 def _build_backbone(spec: RunSpec, shape: tuple[int, ...]) -> Backbone:
     name = trained_backbone(spec)
     if name == "identity" and len(shape) > 1:
-        raise ValueError(f"{spec.algorithm} trains no backbone: add --freeze, or choose an algorithm that trains one")
-    if spec.freeze:
+        raise ValueError(
+            f"{spec.algorithm} trains no backbone: add --tune none, or choose an algorithm that trains one"
+        )
+    if spec.tune == "none":
         return backbones.build(name, shape, spec.width)
     return backbones.build(name, shape, spec.width, weights=spec.weights, resolution=spec.resolution)
 
@@ -55,6 +57,11 @@ def load_model(folder: RunFolder, dataset: DomainDataset, trust: bool = False) -
     algorithm = build_final_model(spec, input_shape(dataset), dataset.counts("train"))
     load_weights(algorithm, folder)
     return algorithm
+
+
+def load_data(folder: RunFolder, trust: bool = False) -> Inputs:
+    """The data of a run; `trust` allows running a user's file that loads them."""
+    return load_inputs(user_file.from_copy(folder.spec(), folder, trust, user_file.DATA))
 
 
 def load_weights(algorithm: Algorithm, folder: RunFolder) -> None:

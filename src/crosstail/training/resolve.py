@@ -1,4 +1,4 @@
-"""Defaults that depend on the data: backbone, freezing, augmentation, steps, batch size, learning rates."""
+"""Defaults that depend on the data: backbone, what is tuned, augmentation, steps, batch size, learning rates."""
 
 from dataclasses import replace
 from functools import cache, partial
@@ -6,12 +6,14 @@ from typing import Any
 
 from crosstail import algorithms, backbones, data, discovery, second_stages
 from crosstail.data import protocols
+from crosstail.data.sources.benchmark import benchmark_of
 from crosstail.second_stages import FittedStage
 from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 
-FROZEN = "efficientnet_lite0"  # for `--freeze` without a backbone
-STEPS, BATCH_SIZE = 1000, 24
-ON_FEATURES, ON_PIXELS, ON_ONE_DOMAIN, SECOND_STAGE = "frozen", "bsoftmax+coral", "bsoftmax", "blend"
+FROZEN = "efficientnet_lite0"  # for `--tune none` or `last` without a backbone
+STEPS, BATCH_SIZE, EVALUATIONS = 1000, 24, 10
+ON_FEATURES, ON_ACTIVATIONS, SECOND_STAGE = "frozen", "bsoftmax", "blend"
+ON_PIXELS, ON_ONE_DOMAIN = "bsoftmax+coral", "bsoftmax"
 
 
 def resolve(spec: RunSpec) -> RunSpec:
@@ -27,19 +29,32 @@ def resolve(spec: RunSpec) -> RunSpec:
         spec = replace(spec, select_on=None)
     if spec.labels == ():  # which has no spelling on the command line
         spec = replace(spec, labels=("uniform",))
+    if spec.warm_up is not None and spec.warm_up >= (spec.steps or 0):
+        raise ValueError(f"--warm-up is {spec.warm_up}, expected fewer than the {spec.steps} steps of a stage")
+    usual = {"optimizer": "adam", "schedule": "constant", "warm_up": 0}  # which have one spelling
+    unset: dict[str, Any] = {name: None for name, default in usual.items() if getattr(spec, name) == default}
+    spec = replace(spec, **unset)
+    if spec.second_lr and not (stage and isinstance(second_stages.find(stage), second_stages.TrainedStage)):
+        raise ValueError(f"--second-lr is for a second stage that is trained, such as retrain, not for {spec.method}")
     _check_stop(spec)
-    return replace(spec, hparams=all_hparams(spec.algorithm, spec.hparams, finetune=finetunes(spec)))
+    return replace(spec, hparams=all_hparams(spec, spec.algorithm, spec.hparams))
 
 
-def all_hparams(algorithm: str, given: dict[str, Any], *, finetune: bool) -> dict[str, Any]:
-    """Every hyperparameter of an algorithm, typed; those not given have their default."""
-    defaults = algorithms.draw(algorithms.find(algorithm).Hparams, trial=0, finetune=finetune)
+def all_hparams(spec: RunSpec, algorithm: str, given: dict[str, Any]) -> dict[str, Any]:
+    """Every hyperparameter of an algorithm on the data of a spec, typed; those not given have their default."""
+    defaults = drawn(spec, algorithm, trial=0)
     return algorithms.values(algorithms.parse_for(algorithm, defaults | given))
+
+
+def drawn(spec: RunSpec, algorithm: str, trial: int, seed: int = 0) -> dict[str, Any]:
+    """What a trial of an algorithm draws on the data of a spec, or where trial 0 has other defaults."""
+    declared, benchmark = algorithms.find(algorithm).Hparams, benchmark_of(spec.dataset)
+    return algorithms.draw(declared, trial, seed, finetunes(spec), benchmark)
 
 
 def finetunes(spec: RunSpec) -> bool:
     """Whether a whole pretrained network is trained."""
-    return not spec.freeze and _network(spec) is not None
+    return not spec.frozen and _network(spec) is not None
 
 
 def trained_backbone(spec: RunSpec) -> str:
@@ -47,7 +62,7 @@ def trained_backbone(spec: RunSpec) -> str:
     assert spec.backbone is not None
     if not algorithms.find(spec.algorithm).learns:
         return "identity"
-    return HEADS[spec.head] if spec.freeze else spec.backbone
+    return HEADS[spec.head] if spec.tune == "none" and spec.head else spec.backbone
 
 
 def steps_of_stages(spec: RunSpec) -> tuple[int, ...]:
@@ -103,8 +118,10 @@ def _with_algorithm(spec: RunSpec) -> RunSpec:
     if spec.algorithm != AUTO:
         return spec
     spec = replace(spec, second_stage=spec.second_stage or SECOND_STAGE)
-    if spec.freeze or spec.backbone in HEADS.values():
+    if spec.tune == "none" or spec.backbone in HEADS.values():
         return replace(spec, algorithm=ON_FEATURES)
+    if spec.stages:
+        return replace(spec, algorithm=ON_ACTIVATIONS)
     domains = data.count_domains(spec.dataset, spec.columns)
     alone = domains is not None and domains - spec.unseen_domains < 2
     return replace(spec, algorithm=ON_ONE_DOMAIN if alone else ON_PIXELS)
@@ -131,14 +148,22 @@ def _with_data_defaults(spec: RunSpec) -> RunSpec:
     spec = replace(spec, dataset=data.spelled(spec.dataset), protocol=protocol)
     kind = cache(partial(data.kind_in, spec.dataset, spec.columns))  # of a resolved spec the data may be gone
     if spec.backbone is None:
-        spec = replace(spec, backbone=FROZEN if spec.freeze else kind().backbone)
+        spec = replace(spec, backbone=FROZEN if spec.frozen else kind().backbone)
     elif not spec.backbone.startswith(backbones.PREFIX):
         spec = replace(spec, backbone=discovery.known("crosstail.backbones", spec.backbone, "backbone"))
-    if spec.freeze is None:
+    if spec.tune is None:
         usual = backbones.pretrained(kind().backbone) is not None
-        spec = replace(spec, freeze=usual and _network(spec) is not None)
+        spec = replace(spec, tune="none" if usual and _network(spec) is not None else "all")
+    if spec.tune == "last:1":
+        spec = replace(spec, tune="last")
+    if spec.frozen and spec.head is None:
+        spec = replace(spec, head="linear" if spec.stages else "mlp")
     if spec.augment is None:
-        spec = replace(spec, augment=kind().augments and not spec.freeze)
+        spec = replace(spec, augment=kind().augments and spec.tune != "none")
     sheet = data.sheet_of(spec.dataset)
-    steps, batch_size = (sheet.steps, sheet.batch_size) if sheet else (STEPS, BATCH_SIZE)
-    return replace(spec, steps=spec.steps or steps, batch_size=spec.batch_size or batch_size)
+    if sheet and sheet.labels and spec.labels is None and ".py" in spec.dataset and not spec.unseen_domains:
+        spec = replace(spec, labels=sheet.labels)  # a user's sheet may change
+    defaults = {"steps": STEPS, "batch_size": BATCH_SIZE, "evaluations": EVALUATIONS}
+    defaults |= protocols.find(protocol).defaults(sheet) if sheet else {}
+    chosen: dict[str, Any] = {name: getattr(spec, name) or value for name, value in defaults.items()}
+    return replace(spec, **chosen)

@@ -163,6 +163,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     raw: RawWeights | None = None
     estimate: SplitAccuracy | None = None
     """After --refit: the pooled test accuracy of the runs before it, because no sample is left to test the model on."""
+    thresholds: tuple[int, int] | None = None
+    """The `shots` of a data set in a user's file, whose sheet may be gone later."""
     critical: list[str] = []
     """Classes that must not be missed, whose recall pages show first."""
     known: KnownDomain | None = None
@@ -187,7 +189,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """The training counts above which a pair is many-shot, and up to which it is few-shot."""
         from crosstail.data import shot_thresholds
 
-        return shot_thresholds(self.spec.dataset)
+        return self.thresholds or shot_thresholds(self.spec.dataset)
 
     @property
     def answered(self) -> dict[str, Any]:
@@ -260,6 +262,7 @@ def make_result(
         **accuracies(final),
         raw=raw,
         known=known,
+        thresholds=(many, few) if ".py" in spec.dataset else None,
         **facts,
     )
 

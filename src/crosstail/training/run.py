@@ -12,9 +12,9 @@ from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration
 from crosstail.training.folder import MODEL, RunFolder
 from crosstail.training.held_out import HeldOut, load_predictions
-from crosstail.training.model import load_model
+from crosstail.training.model import load_data, load_model
 from crosstail.training.result import Evaluation, RunResult
-from crosstail.training.run_data import Inputs, load_inputs
+from crosstail.training.run_data import Inputs
 
 
 class Run:
@@ -69,7 +69,7 @@ class Run:
     def inputs(self) -> Inputs | None:
         """The data; None if they are gone or have changed since."""
         with suppress(OSError, ValueError):
-            found = load_inputs(self.result.spec)
+            found = load_data(self.folder)
             if found.samples.checksum == self.result.data.checksum:
                 return found
         return None

@@ -57,23 +57,27 @@ def _sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:
             raise ValueError("--resolution is for image files and pretrained backbones only: remove it")
         return dataset
     size = spec.resolution or (network.size if network else dataset.x.shape[1])
-    return dataset.with_x(dataset.kind.resized(dataset.x, size))
+    return dataset.with_x(dataset.kind.resized(dataset.x, size, spec.whole_view))
 
 
 def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None = None) -> Backbone | None:
     """The backbone that embeds the inputs, or None if there is none; `weights` override the spec's."""
-    if not spec.freeze:
-        if spec.views or spec.head != "mlp":
-            raise ValueError("--head and --views are for frozen features: add --freeze (vectors: --backbone identity)")
+    if not spec.frozen:
+        if spec.views or spec.head:
+            raise ValueError("--head and --views need --tune none or last (on vectors: --backbone identity)")
         return None
+    if spec.stages:
+        raise ValueError("--tune last is not available yet: use --tune none or all")
     if len(shape) == 1:
-        raise ValueError(f"{spec.dataset} already contains vectors: remove --freeze and use --backbone mlp")
+        raise ValueError(f"{spec.dataset} already contains vectors: remove --tune {spec.tune} and use --backbone mlp")
     assert spec.backbone is not None
     if discovery.own_files(spec.backbone):  # features of a run are computed without asking for trust
-        raise ValueError(f"{spec.backbone}: a backbone in a file of yours can be trained, not frozen")
+        raise ValueError(f"{spec.backbone}: a backbone in a file of yours can be trained with --tune all only")
     backbone = backbones.build(spec.backbone, shape, weights=weights or spec.weights, resolution=spec.resolution)
     if not backbone.weights:
-        raise ValueError(f"backbone {spec.backbone!r} has no pretrained weights to freeze: use efficientnet_lite0")
+        raise ValueError(
+            f"backbone {spec.backbone!r} has no pretrained weights for --tune {spec.tune}: use efficientnet_lite0"
+        )
     return backbone
 
 

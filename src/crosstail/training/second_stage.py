@@ -64,9 +64,10 @@ def scoring(spec: RunSpec, algorithm: Algorithm) -> dict[str, Any]:
 def build_classifier(spec: RunSpec, stage: TrainedStage, algorithm: Algorithm, seen: DomainDataset) -> Algorithm:
     """The classifier that is trained on the features of an algorithm, before its first step."""
     shared = {name: value for name, value in spec.hparams.items() if name in ("lr", "weight_decay")}
+    own = {"lr": spec.second_lr} if spec.second_lr else {}
     torch.manual_seed(spec.seed)
     backbone = backbones.build("identity", input_shape(seen))
-    model = algorithms.build(stage.algorithm, backbone, algorithm.task, shared | stage.hparams)
+    model = algorithms.build(stage.algorithm, backbone, algorithm.task, shared | stage.hparams | own)
     if stage.start:
         model.head = stage.start(features_of(spec, stage, algorithm, seen))
     return model

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -23,9 +24,14 @@ Accelerator = Literal["auto", "cpu", "cuda", "mps"]
 Average = Literal["moving", "uniform", "swad"]
 """Which weights are averaged."""
 
+OPTIMIZERS = {"adam": "Adam", "adamw": "AdamW", "nadam": "NAdam", "radam": "RAdam", "rmsprop": "RMSprop", "sgd": "SGD"}
+"""The optimizers that can be named, and their names in torch."""
+
 HEADS = {"mlp": "mlp", "linear": "identity"}
 """The heads on frozen features, and the backbone that implements each."""
 
+
+TUNE = r"none|all|last(:[1-9]\d?)?"
 
 FOLLOWS = {
     "algorithm": "dataset",
@@ -48,7 +54,7 @@ def in_order(kind: type[T]) -> type[T]:
     return kind
 
 
-LATER = ("select_on", "names")
+LATER = ("select_on", "names", "optimizer", "schedule", "warm_up", "second_lr")
 """Fields that runs from before there was a choice do not have, so they are in the key of a run only if they are set."""
 
 ASIDE = "does not identify the run"
@@ -60,9 +66,9 @@ ASIDE = "does not identify the run"
 class RunSpec(DataSpec):
     """One training run: samples, and how a model is trained on them. Two runs with equal identity are the same run.
 
-    `resolve` fills in the defaults that depend on the data: algorithm, backbone, freeze, augment, steps, batch_size and
-    hparams. `width`, `resolution`, `weights` and `labels` may stay None, which stands for the default of the backbone
-    or the benchmark.
+    `resolve` fills in the defaults that depend on the data: algorithm, backbone, tune, head, augment, steps, batch_size
+    and hparams. `width`, `resolution`, `weights` and `labels` may stay None, which stands for the default of the
+    backbone or the benchmark, and `tuned_share` None is chosen by the run.
     """
 
     algorithm: str = AUTO
@@ -91,15 +97,24 @@ class RunSpec(DataSpec):
     resolution: int | None = None
     """Image size in pixels; default: what the backbone was trained on."""
 
-    freeze: bool | None = None
-    """Embed each image once and train a head on the features, or train the whole backbone.
-    Default: freeze pretrained backbones on image files."""
+    tune: str | None = None
+    """How much of the backbone is trained: none (a head on features that are computed once), last (its last stage, on
+    activations that are computed once; last:2 the last two stages), or all. Default: none for pretrained backbones on
+    image files, otherwise all."""
 
-    head: Literal["mlp", "linear"] = "mlp"
-    """What is trained on frozen features."""
+    tuned_share: float | None = None
+    """With --tune last: share of the tuned weights in their average with the pretrained ones, 0 to 1. Default: chosen
+    on held-out samples if the second stage is fitted, otherwise 1."""
+
+    head: Literal["mlp", "linear"] | None = None
+    """What is trained on the features of --tune none or last. Default: mlp with none, linear with last."""
 
     views: int = 0
-    """With frozen features: augmented views embedded beside each image."""
+    """With --tune none or last: augmented views embedded beside each image."""
+
+    cache: Annotated[str | None, ASIDE] = None
+    """With --tune last: disk space for kept activations, such as 20GB; what does not fit is computed in every step.
+    Default: a quarter of what is free."""
 
     width: int | None = None
     """Width of the network that is trained."""
@@ -116,13 +131,25 @@ class RunSpec(DataSpec):
     batch_size: int | None = None
     """Samples per domain in a batch; default: the benchmark's, or 24."""
 
-    evaluations: int = 10
-    """Number of evaluations, each with a checkpoint."""
+    optimizer: Literal["adam", "adamw", "nadam", "radam", "rmsprop", "sgd"] | None = None
+    """One of torch's, with the algorithm's learning rate and weight decay; sgd has momentum 0.9. Default: adam."""
+
+    schedule: Literal["constant", "cosine", "linear"] | None = None
+    """Learning rate over the steps of a stage: cosine and linear end at 0. Default: constant."""
+
+    warm_up: int | None = None
+    """Steps at the beginning of a stage in which the learning rate rises to its value; default: none."""
+
+    second_lr: float | None = None
+    """Learning rate of a second stage that is trained; default: the algorithm's."""
+
+    evaluations: int | None = None
+    """Number of evaluations after steps, each with a checkpoint; default: the protocol's for the benchmark, or 10."""
 
     select_on: str | None = None
     """Validation metric that selects evaluations, trials, methods and second-stage parameters: accuracy averaged over
-    pairs or domains (average), accuracy of the worst domain or pair, or another metric, averaged over pairs.
-    Default: pair_average, with dg average."""
+    pairs or domains (average), accuracy of the worst domain or pair, or another metric, averaged over pairs, or a file
+    such as ./mine.py. Default: pair_average, with dg average."""
 
     precision: Literal["32", "bf16"] = "32"
     """Floating-point precision: 32 bits, or bfloat16 mixed precision."""
@@ -136,11 +163,19 @@ class RunSpec(DataSpec):
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ValueError(f"{name} is {value}, expected 1 or more")
+        if self.warm_up is not None and self.warm_up < 0:
+            raise ValueError(f"warm_up is {self.warm_up}, expected 0 or more")
+        if self.second_lr is not None and not 0 < self.second_lr < math.inf:
+            raise ValueError(f"second_lr is {self.second_lr}, expected more than 0")
         if self.views < 0:
             raise ValueError(f"views is {self.views}, expected 0 or more")
+        if self.tune is not None and not re.fullmatch(TUNE, self.tune):
+            raise ValueError(f"tune is {self.tune!r}, expected none, last, all, or last:2 for the last two stages")
+        if self.tuned_share is not None and not 0 <= self.tuned_share <= 1:
+            raise ValueError(f"tuned_share is {self.tuned_share}, expected 0 to 1")
         for name, known in (("select_on", metrics.criteria()), ("average", get_args(Average))):
             value = getattr(self, name)
-            if value is not None and value not in known:
+            if value is not None and value not in known and not (name == "select_on" and value.endswith(".py")):
                 raise ValueError(f"{name} is {value!r}: {discovery.suggestion(str(value), list(known))}")
         for name, value in self.hparams.items():
             if isinstance(value, float) and not math.isfinite(value):
@@ -156,6 +191,17 @@ class RunSpec(DataSpec):
     def method(self) -> str:
         """Algorithm and second stage in one word, as tables and sweeps name them."""
         return self.algorithm if self.second_stage is None else f"{self.algorithm}:{self.second_stage}"
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the backbone, or the part in front of what is tuned, stays fixed, so that it runs once per sample."""
+        return self.tune not in (None, "all")
+
+    @property
+    def stages(self) -> int:
+        """How many of the last stages are tuned on kept activations: 0 but with `--tune last`."""
+        name, _, number = (self.tune or "").partition(":")
+        return int(number or 1) if name == "last" else 0
 
     @property
     def selected_on(self) -> str:

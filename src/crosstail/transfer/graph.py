@@ -154,7 +154,7 @@ class GraphBuilder:
             part, y, domain = part[kept], y[kept], domain[kept]
         distances = pair_distances(part, self._centroids, self._precision)
         # Sums of one chunk are short enough for float32; the sum over chunks is kept in float64.
-        self._total += torch.zeros(self._total.shape).index_add_(0, self._column[domain, y], distances)
+        self._total += distances.new_zeros(self._total.shape).index_add_(0, self._column[domain, y], distances)
 
     def _choose(self, pairs: Tensor) -> None:
         self._pairs, at = pairs, pairs.flatten().nonzero()[:, 0]

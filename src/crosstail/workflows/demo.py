@@ -49,5 +49,5 @@ def spec(method: str, seed: int) -> RunSpec:
     """The run of a method: all share data, backbone, steps and number of search trials."""
     algorithm, second_stage = split_method(method)
     tuned = json.loads((resources.files("crosstail.workflows") / "demo_hparams.json").read_text(encoding="utf-8"))
-    shared: dict[str, Any] = {"dataset": "digits", "backbone": "efficientnet_lite0", "freeze": True, "steps": STEPS}
+    shared: dict[str, Any] = {"dataset": "digits", "backbone": "efficientnet_lite0", "tune": "none", "steps": STEPS}
     return RunSpec(**shared, algorithm=algorithm, second_stage=second_stage, hparams=tuned.get(method, {}), seed=seed)

@@ -53,7 +53,7 @@ def embed(
     """
     if out.suffix != ".npz":
         raise ValueError(f"--out {out}: expected a name that ends in .npz")
-    spec = resolve(replace(spec, backbone=spec.backbone or BACKBONE, freeze=True))
+    spec = resolve(replace(spec, backbone=spec.backbone or BACKBONE, tune="none"))
     inputs = load_inputs(spec, data.load_source(spec, progress))
     images, frozen = inputs.samples, inputs.frozen
     assert frozen is not None

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from crosstail import discovery
 from crosstail.data import load_source, protocols
 from crosstail.progress import Progress, labelled, silent
 from crosstail.reports.run.page import write_folds_page, write_page
+from crosstail.reports.run.two_questions import Questions
 from crosstail.storage import read_json
 from crosstail.sweeps.plan import Hparams, search_name
 from crosstail.training.devices import ONE, Devices, is_main_process
@@ -48,11 +50,23 @@ class Fitted:
         """The results of the runs, without the final one."""
         return [run.result for run in self.runs]
 
+    @cached_property
+    def questions(self) -> Questions | None:
+        """How often the model is right, if every pair is equally important and as samples come."""
+        return Questions.of_runs([self.final] if self.final else self.runs)
+
     def to_json(self) -> Any:
-        """The result of a single run; of several, the test accuracy over all, their results and the final one's."""
+        """The result of a single run; of several, the test accuracy over all, their results and the final one's.
+
+        With both `questions`, if the model is calibrated.
+        """
+        questions = {"questions": self.questions.to_json()} if self.questions else {}
+        return self._results() | questions
+
+    def _results(self) -> dict[str, Any]:
         results = self.results
         if len(results) == 1 and self.final is None:
-            return results[0]
+            return dict(msgspec.to_builtins(results[0]))
         counts, final = mean_counts(results), self.final and self.final.result
         several: dict[str, Any] = {"test": pooled_accuracy(results, counts), "runs": results, "refit": final}
         if any(result.known for result in results):

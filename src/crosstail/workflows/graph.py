@@ -21,8 +21,7 @@ from crosstail.training import evaluation
 from crosstail.training.evaluation import graph_of, transferability
 from crosstail.training.existing import existing_run, naming_run, require_data
 from crosstail.training.folder import RunFolder
-from crosstail.training.model import load_model
-from crosstail.training.run_data import load_inputs
+from crosstail.training.model import load_data, load_model
 from crosstail.transfer import TransferabilityGraph
 
 Metric = Literal["euclidean", "mahalanobis"]
@@ -105,7 +104,7 @@ def _of_run(run: Path, metric: Metric, trust: bool, progress: Progress) -> Named
     spec = folder.spec()
     require_data(run, spec.dataset)
     with naming_run(run):
-        dataset = load_inputs(spec).embedded(progress)
+        dataset = load_data(folder, trust).embedded(progress)
         found = graph_of(load_model(folder, dataset, trust), dataset, metric)
     return NamedGraph(f"{spec.method} on {data_name(spec.dataset)}", found, dataset.domains, dataset.classes)
 

@@ -91,9 +91,9 @@ def race(
     """
     if spec.protocol != "mdlt" or spec.part:
         raise ValueError(f"a race is on all domains and folds, not on {spec.part or 'unseen domains'}")
-    freeze = data.kind_in(spec.dataset, spec.columns).picture
+    tune = "none" if data.kind_in(spec.dataset, spec.columns).picture else "all"
     budget: dict[str, Any] = {"steps": spec.steps or STEPS, "evaluations": EVALUATIONS, "augment": False}
-    shared = replace(spec, algorithm="erm", second_stage=None, hparams={}, seed=0, freeze=freeze, **budget)
+    shared = replace(spec, algorithm="erm", second_stage=None, hparams={}, seed=0, tune=tune, **budget)
     methods = algorithm or [*fitted_on_features(), *(one.name for one in algorithms.catalogue())]
     refuse_foreign(out, own=(out / "race.json").exists() and not (out / "spec.json").exists())
     store, resolved, began = Store(out), resolve(shared), time.perf_counter()
@@ -164,7 +164,7 @@ def next_step(shared: RunSpec, use: Standing, out: Path, data: DomainDataset, le
 
 def next_command(shared: RunSpec, method: str, out: Path) -> str:
     """The command that trains a method with the hyperparameters that the race chose, if it has any."""
-    shared = replace(shared, freeze=shared.freeze or None)  # vectors are what they are
+    shared = replace(shared, tune="none" if shared.tune == "none" else None)  # vectors are what they are
     words = options(shared, only={field.name for field in fields(shared)} - NOT_INHERITED)
     words += ["--algorithm", method, *["--hparams", str(out / "selected.json")] * (not untrained(method))]
     words += ["--refit"] * bool(shared.folds)

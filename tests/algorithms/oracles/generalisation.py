@@ -41,6 +41,8 @@ DIFFERENCES = [
     ("transfer", {"two_steps": True}, "a step per term"),
     ("sagm", {"summed": True}, "their sum"),
     ("adrmx", {"softened": True}, "adds 1e-5"),
+    ("selfreg", {"random_projection": True}, "stays random"),
+    ("trm", {"overwritten": True}, "overwritten"),
 ]
 
 
@@ -247,7 +249,7 @@ def partners(y):
     return [found[i] for i in range(len(y))]
 
 
-def selfreg(m, batch):
+def selfreg(m, batch, random_projection=False):
     z, y = m.features(batch.x), batch.y.tolist()
 
     def normalised(layer, rows):
@@ -276,7 +278,8 @@ def selfreg(m, batch):
     scale = min(loss.item(), 1.0)
     individual = scale * share * distance([projected[i] for i in first], [scores[i] for i in first])
     mixture = scale * (1 - share) * distance(mixed(projected), mixed(scores))
-    return m.step({"cross_entropy": loss, "individual": individual, "mixed": mixture})
+    trained = ("backbone", "head") if random_projection else ()
+    return m.step({"cross_entropy": loss, "individual": individual, "mixed": mixture}, *trained)
 
 
 def cad(m, batch, conditional=False):
@@ -367,7 +370,7 @@ def miro(m, batch):
     return m.step(found, *trained)
 
 
-def trm(m, batch):
+def trm(m, batch, overwritten=False):
     if m.t < round(m.h.start * m.steps):
         return erm_step(m, batch)
     parts, found = m.parts(batch), []
@@ -389,11 +392,11 @@ def trm(m, batch):
         w.requires_grad_()
         outside = sum(shares[i] * risk(w, [r.detach() for r in rows], c) for i, rows, c in parts if i != q)
         term = total = torch.autograd.grad(outside, w)[0][:, :-1]
-        for _ in range(10):
+        for k in range(10):
             (slope,) = torch.autograd.grad(risk(w, fixed, y), w, create_graph=True)
             (curved,) = torch.autograd.grad((slope[:, :-1] * term).sum(), w)
             term = term - curved[:, :-1]
-            total = total + term
+            total = 2 * term if overwritten and k == 0 else total + term
             if total.abs().max() > 10:
                 break
         (slope,) = torch.autograd.grad(risk(w, z, y), w, create_graph=True)

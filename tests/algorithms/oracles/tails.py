@@ -25,6 +25,7 @@ CASES = {
     "seesaw without mitigation": {"mitigation": 0.0},
 }
 DIFFERENCES = [
+    ("group_dro pairs", {"absent_too": True}, "in SubpopBench it keeps one"),
     ("lff", {"times_q": True}, "multiply it by q"),
     ("label_aware_smoothing", {"over_all": True}, "spreads ε over all classes"),
     ("lisa classes", {"per_sample": True}, "once per sample"),
@@ -38,13 +39,13 @@ def samples(m, batch):
     return list(zip(m.features(batch.x), batch.y.tolist(), batch.domain.tolist(), strict=True))
 
 
-def group_dro(m, batch):
+def group_dro(m, batch, absent_too=False):
     pairs, errors = m.h.pairs, {}
     for z, c, d in samples(m, batch):
         errors.setdefault((d, c) if pairs else d, []).append(m.error(z, c))
     losses = {group: mean(found) for group, found in errors.items()}
     if not m.memory:
-        trained = [(d, c) for d, row in enumerate(m.counts) for c, n in enumerate(row) if n]
+        trained = [(d, c) for d, row in enumerate(m.counts) for c, n in enumerate(row) if n or absent_too]
         m.memory = dict.fromkeys(trained if pairs else [d for d, _ in trained], 1.0)
     q = {g: value * (math.exp(m.h.eta * losses[g].item()) if g in losses else 1.0) for g, value in m.memory.items()}
     m.memory = {g: value / sum(q.values()) for g, value in q.items()}

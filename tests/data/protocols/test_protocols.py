@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from crosstail import data
 from crosstail.data import load_source, protocols
@@ -129,7 +130,7 @@ def test_a_redrawn_split_embeds_no_image_again(tmp_path: Path, monkeypatch) -> N
     monkeypatch.setenv("CROSSTAIL_CACHE", str(tmp_path / "cache"))
     images = np.random.default_rng(0).integers(0, 255, (20, 32, 32, 3), np.uint8)
     np.savez(tmp_path / "i.npz", x=images, y=[0, 1] * 10, domain=[0] * 10 + [1] * 10)
-    frozen = {"backbone": "efficientnet_lite0", "freeze": True, "resolution": 32}
+    frozen = {"backbone": "efficientnet_lite0", "tune": "none", "resolution": 32}
     spec = resolve(RunSpec(dataset=str(tmp_path / "i.npz"), protocol="dg", unseen="0", **frozen))
     reports: list[tuple[str, int, int]] = []
     first = load_inputs(spec).embedded(lambda *report: reports.append(report))
@@ -177,3 +178,65 @@ def test_notes_are_about_the_protocols_split(tmp_path: Path) -> None:
     assert any("cannot be learned: 2" in note for note in load_inputs(spec).samples.notes)
     unseen = replace(spec, protocol="dg", unseen="1")
     assert load_inputs(unseen).samples.notes == ()  # and that domain 1 is left out is no gap
+
+
+@pytest.mark.parametrize(
+    ("protocol", "data", "steps", "batch", "evaluated"),
+    [  # N_STEPS, batch_size and the steps after which train.py of each evaluates
+        ("domainbed", "pacs", 5001, 32, [*range(1, 5001, 300), 5001]),
+        ("domainbed", "domain_net", 5001, 32, [*range(1, 5001, 1000), 5001]),
+        ("authors", "pacs", 5001, 24, [*range(1, 5001, 100), 5001]),
+        ("authors", "domain_net", 15001, 32, [*range(1, 15001, 300), 15001]),
+        ("mdlt", "pacs", 5000, 24, [*range(0, 5001, 500)]),
+        ("dg", "domain_net", 15000, 32, [*range(0, 15001, 1500)]),
+    ],
+)
+def test_steps_batches_and_evaluations_are_those_of_the_public_code(protocol, data, steps, batch, evaluated) -> None:
+    spec = resolve(RunSpec(dataset=data, protocol=protocol, algorithm="erm", backbone="small_cnn"))
+    assert (spec.steps, spec.batch_size) == (steps, batch)
+    due = protocols.find(protocol).due(spec.steps, spec.evaluations)
+    assert sorted(due) == sorted(set(evaluated))
+    assert resolve(replace(spec, evaluations=3)).evaluations == 3
+
+
+def test_the_presets_draw_evaluate_and_select_as_the_public_code(spec: RunSpec, tmp_path: Path) -> None:
+    names = ["replacement", "whole_view", "by_share", "selects_on", "spread"]
+    found = {n: [getattr(protocols.find(n), name) for name in names] for n in ("mdlt", "authors", "dg", "domainbed")}
+    assert found["authors"] == found["domainbed"] == [True, True, True, "average", "se"]
+    assert found["mdlt"] == [False, False, False, "pair_average", "sd"]
+    assert found["dg"] == [False, False, True, "average", "se"]
+    run = train_run(replace(spec, protocol="authors"), tmp_path / "run")
+    assert [record.step for record in run.folder.records()] == [1, 20] and run.result.spec.evaluations == 2
+
+
+def test_with_replacement_every_sample_is_drawn_independently(vectors: Path) -> None:
+    source = data.load(vectors)
+    for class_balanced in (False, True):
+        how = {"batch_size": 30, "class_balanced": class_balanced, "replacement": True, "seed": 1}
+        batches = data.DomainBatches(source, **how)
+        rows = np.concatenate([batches.batch_rows(step) for step in range(200)])
+        assert (
+            rows == np.concatenate([data.DomainBatches(source, **how).batch_rows(step) for step in range(200)])
+        ).all()
+        for d, size in enumerate(SIZES):
+            own = rows[source.domain[rows] == d]
+            assert len(own) == 6000 and len(np.unique(own)) == size
+            if class_balanced:
+                assert (np.abs(np.bincount(source.y[own]) / 6000 - 1 / 3) < 0.03).all()
+            epochs = own[: 6000 // size * size].reshape(-1, size)  # without replacement, each is a permutation
+            assert not all(len(np.unique(epoch)) == size for epoch in epochs[:20])
+
+
+def test_the_whole_image_is_seen_where_public_code_squeezes_it(tmp_path: Path) -> None:
+    """The left and right tenths of a wide image are red, and the central square has neither."""
+    pixels = np.zeros((40, 60, 3), np.uint8)
+    pixels[:, :6, 0] = pixels[:, -6:, 0] = 255
+    for d in "ab":
+        for c in "xy":
+            (tmp_path / d / c).mkdir(parents=True)
+            for i in range(4):
+                Image.fromarray(pixels).save(tmp_path / d / c / f"{i}.png")
+    shared = {"dataset": str(tmp_path), "algorithm": "erm", "backbone": "small_cnn"}
+    seen = {p: load_inputs(resolve(RunSpec(**shared, protocol=p))).samples.x for p in ("mdlt", "authors")}
+    assert not seen["mdlt"][0].any() and seen["authors"][0][:, :10, 0].min() > 200
+    assert (seen["authors"].take([0]).at_resolution(32, True)[0][:, 0] == [255, 0, 0]).all()

@@ -33,7 +33,7 @@ def claims(source):
     return isinstance(source, (str, Path)) and (Path(source) / "index.json").is_file()
 
 
-def load(source, columns=None, root=None, **options):
+def load(source, root=None, **options):
     found = rows(source)
     classes, y = np.unique([row["kind"] for row in found], return_inverse=True)
     domains, domain = np.unique([row["site"] for row in found], return_inverse=True)

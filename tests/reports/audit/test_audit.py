@@ -287,6 +287,9 @@ def test_image_files_sizes_modes_formats_and_what_is_broken(folder):
 
 
 def test_equal_files_and_images_that_look_alike(folder):
+    without = audit(from_folder(folder), look_alike=False)
+    # A header says nothing of a file that ends too early.
+    assert [name for name, _ in without.inputs.broken] == ["a/cat/empty.jpg", "b/dog/empty.jpg"]
     found = audit(from_folder(folder))
     groups = {tuple(s.name for s in d.samples): (d.exact, d.across) for d in found.duplicates}
     assert groups == {
@@ -296,10 +299,7 @@ def test_equal_files_and_images_that_look_alike(folder):
         ("a/cat/1.png", "a/dog/smaller.jpg"): (False, ("class",)),
     }
     assert found.alike_searched
-    without = audit(from_folder(folder), look_alike=False)
     assert all(d.exact for d in without.duplicates) and not without.alike_searched
-    # A header says nothing of a file that ends too early.
-    assert [name for name, _ in without.inputs.broken] == ["a/cat/empty.jpg", "b/dog/empty.jpg"]
     assert "Near-duplicate images were not searched for." in texts(without)
 
 
@@ -362,7 +362,7 @@ def test_regime_and_what_to_try(train, expected):
 
 
 def test_options_for_images():
-    assert recommend(audit(from_counts([[30, 30], [30, 30]], images=True))) == ["--freeze"]
+    assert recommend(audit(from_counts([[30, 30], [30, 30]], images=True))) == ["--tune", "none"]
     assert recommend(audit(from_counts([[130, 130], [130, 130]], images=True))) == []
     assert recommend(audit(from_counts([[300, 130]], images=True))) == ["--algorithm", "bsoftmax"]
 
@@ -392,9 +392,9 @@ def test_it_says_how_far_apart_the_two_questions_are():
 
 
 def test_frozen_features_are_advised_for_few_images_only():
-    assert "--freeze" in audit(from_counts([[30, 30], [30, 30]], images=True)).advice[-1]
-    assert "--freeze" not in " ".join(audit(from_counts([[30, 30], [30, 30]])).advice)
-    assert "--freeze" not in " ".join(audit(from_counts([[130, 130], [130, 130]], images=True)).advice)
+    assert "--tune none" in audit(from_counts([[30, 30], [30, 30]], images=True)).advice[-1]
+    assert "--tune none" not in " ".join(audit(from_counts([[30, 30], [30, 30]])).advice)
+    assert "--tune none" not in " ".join(audit(from_counts([[130, 130], [130, 130]], images=True)).advice)
 
 
 # ---- JSON, tables and charts

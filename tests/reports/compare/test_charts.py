@@ -83,7 +83,7 @@ def test_curves_are_means_and_ranges_without_the_untrained_model(runs):
 
 
 def points(separation, accuracy, of="erm"):
-    return pd.DataFrame({"of": of, "seed": 0, "separation": separation, "accuracy": accuracy})
+    return pd.DataFrame({"of": of, "space": "mlp", "seed": 0, "separation": separation, "accuracy": accuracy})
 
 
 RISING = [50, 52, 55, 58, 70, 75, 80, 85, 92.5, 93]
@@ -124,6 +124,17 @@ def test_points_are_correlated_if_they_are_several_and_differ(x, y):
 def test_methods_are_ordered_by_how_close_the_domains_are(runs):
     chart = transfer_chart("t", "photos", transfer_table(runs.chosen))
     assert "coral has the same class closest" in chart.title and "0.12" in chart.title
+    assert "Left out" not in chart.note
+
+
+def test_methods_with_other_features_are_not_in_the_chart(make_run, tmp_path):
+    for k, method in enumerate(("erm", "boda", "frozen")):
+        make_run(method, [[10, 6], [4, 0]], algorithm=method, alpha=3.0 - k, freeze=True, backbone="efficientnet_lite0")
+    table = transfer_table(read_runs([tmp_path]).chosen)
+    chart = transfer_chart("t", "photos", table)
+    assert "boda has the same class closest" in chart.title
+    assert "Left out, as their features are others: fr" in chart.note
+    assert transfer_chart("t", "photos", table[table["method"].str.startswith(("erm", "frozen"))].iloc[1:]) is None
 
 
 def test_label_distribution_says_what_is_rare(runs):

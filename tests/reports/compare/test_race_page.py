@@ -33,7 +33,7 @@ def standing(name: str, lead: tuple[float, float, float] | None, family: str = "
 
 
 def race(*board: Standing, dataset: str = "my photos/", seeds: int = 3, **others: Any) -> RaceResult:
-    settings = {"dataset": dataset, "backbone": "efficientnet_lite0", "freeze": True, "steps": 300, "batch_size": 24}
+    settings = {"dataset": dataset, "backbone": "efficientnet_lite0", "tune": "none", "steps": 300, "batch_size": 24}
     settings |= {"validation_samples": 120, "pairs": (9, 12), "use": winner(board).method}
     settings |= {"trials": 5, "seeds": seeds, "samples": 240, "complete": True, "left_out": {}, "failed": []}
     text = recommendation(board, 120)

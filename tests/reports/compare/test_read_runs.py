@@ -85,6 +85,8 @@ OTHER |= {
     "names": "keep",
     "hparams": {"lr": 0.1},
     "head": "linear",
+    "tune": "last",
+    "tuned_share": 0.5,
 }
 OTHER |= {"average": "swad", "precision": "bf16", "dataset": "others", "group_by": "patient", "select_on": "worst_pair"}
 
@@ -112,13 +114,13 @@ def test_a_trace_does_not_make_another_run(make_run, tmp_path):
 
 
 def test_a_setting_is_named_by_what_differs_from_its_namesakes(make_run, tmp_path):
-    for i, spec in enumerate(({}, {"head": "linear", "freeze": True}, {"evaluations": 3})):
+    for i, spec in enumerate(({}, {"head": "linear", "tune": "none"}, {"evaluations": 3})):
         make_run(str(i), HITS, **spec)
     make_run("other", HITS, dataset="elsewhere/drawings")
     assert read_runs([tmp_path]).table["data"].tolist() == [
-        "photos, freeze no, head mlp, evaluations 10",
-        "photos, freeze yes, head linear, evaluations 10",
-        "photos, freeze no, head mlp, evaluations 3",
+        "photos, tune all, head default, evaluations 10",
+        "photos, tune none, head linear, evaluations 10",
+        "photos, tune all, head default, evaluations 3",
         "drawings",
     ]
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
+import pandas as pd
 import pytest
 
 from crosstail import data
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration
-from crosstail.prediction.label_errors import label_errors
 from crosstail.reports.document import markdown
 from crosstail.reports.document.model import Heading, Items, Table, Text
 from crosstail.reports.run import duplicates as found_in
@@ -266,7 +266,8 @@ def test_certainty_of_each_domain_and_label_errors_have_their_place(finished, mo
     p = np.where(np.arange(2) == y[:, None], 0.9, 0.1)
     p[0] = p[0, ::-1]  # the first sample looks like the other class
     worth = "crosstail.reports.run.suspects.worth_a_look"
-    monkeypatch.setattr(worth, lambda p, y, shares: label_errors(p, y).assign(precision=0.6))
+    one = {"row": 0, "seems": 1, "probability": 0.1, "chance": 0.6}
+    monkeypatch.setattr(worth, lambda p, y, shares: pd.DataFrame([one]))
     plain = finished(HITS, totals=TOTALS)
     log_p = np.log(p).astype(np.float16)
     told = {"predicted": p.argmax(1), "log_p": log_p, "true": log_p[np.arange(80), y]}

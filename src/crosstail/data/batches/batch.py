@@ -17,21 +17,27 @@ class DomainBatch:
     x: Tensor  # (B, 3, H, W) in [0, 1], or (B, F)
     y: Tensor  # (B,) int64
     domain: Tensor  # (B,) int64
+    num_domains: int = 0  # in this batch, if it was counted before it went to a device, which would have to be read
 
     def __len__(self) -> int:
         return len(self.y)
 
     def by_domain(self, values: Tensor) -> Tensor:
         """One value per sample (B, …), grouped by the K domains of this batch in their order: (K, B / K, …)."""
-        groups = len(torch.unique_consecutive(self.domain))
-        return values.reshape(groups, len(self) // groups, *values.shape[1:])
+        return values.reshape(self.groups, len(self) // self.groups, *values.shape[1:])
+
+    @property
+    def groups(self) -> int:
+        """The number K of domains in this batch."""
+        return self.num_domains or len(torch.unique_consecutive(self.domain))
 
     def parts(self) -> "list[DomainBatch]":
         """One batch per domain, in the order of the domains."""
-        return [DomainBatch(*part) for part in zip(*map(self.by_domain, (self.x, self.y, self.domain)), strict=True)]
+        parts = zip(*map(self.by_domain, (self.x, self.y, self.domain)), strict=True)
+        return [DomainBatch(x, y, domain, num_domains=1) for x, y, domain in parts]
 
     def to(self, device: torch.device | str) -> "DomainBatch":
-        return DomainBatch(self.x.to(device), self.y.to(device), self.domain.to(device))
+        return DomainBatch(self.x.to(device), self.y.to(device), self.domain.to(device), self.groups)
 
 
 def to_input(x: NDArray[Any]) -> Tensor:

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 Rows = NDArray[np.int64]
 
 # SeedSequence pads with zeros, so [seed, d, 3] and [seed, d, 3, 0] are the same stream. The fourth number keeps the
-# uses of a seed apart: 0 epochs, 1 rounds, 2 pairs, 3 augmentation, 4 views.
-_ROUNDS, _PAIR, VIEWS = 1, 2, 4
+# uses of a seed apart: 0 epochs, 1 rounds, 2 pairs, 3 augmentation, 4 views, 5 independent draws.
+_ROUNDS, _PAIR, VIEWS, _DRAWN = 1, 2, 4, 5
 
 
 class RowStream:
@@ -42,6 +42,18 @@ def instance_stream(rows: Rows, y: Rows, seed: int, d: int) -> RowStream:
 
 def _epoch(rows: Rows, seed: int, d: int, e: int) -> Rows:
     return np.random.default_rng([seed, d, e]).permutation(rows)
+
+
+def drawn_stream(class_balanced: bool, rows: Rows, y: Rows, seed: int, d: int) -> RowStream:
+    """Independent draws: of the domain's rows, or with equal probability of a class and of one of its rows."""
+    own = [rows[y == c] for c in np.unique(y)] if class_balanced else [rows]
+
+    def block(number: int) -> Rows:
+        generator = np.random.default_rng([seed, d, number, _DRAWN])
+        chosen, place = generator.integers(len(own), size=1024), generator.random(1024)
+        return np.array([own[k][int(p * len(own[k]))] for k, p in zip(chosen, place, strict=True)], np.int64)
+
+    return RowStream(1024, block)
 
 
 def class_balanced_stream(rows: Rows, y: Rows, seed: int, d: int) -> RowStream:

@@ -1,6 +1,7 @@
 """Benchmarks by name, or by name and folder, to a DomainDataset."""
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -8,19 +9,30 @@ import numpy as np
 
 from crosstail import discovery
 from crosstail.data.benchmarks import _image_folders as folders
-from crosstail.data.benchmarks._sheet import DataSheet
+from crosstail.data.benchmarks._sheet import DataSheet, read_sheet
 from crosstail.data.dataset import DomainDataset
 from crosstail.data.images.files import AnyPath, ImageFiles
-from crosstail.data.sources.benchmark import BENCHMARKS, benchmark_of
+from crosstail.data.sources.benchmark import BENCHMARKS, benchmark_of, with_folder
 from crosstail.data.splits.paper import paper_split
 
 
 def sheet_of(source: str) -> DataSheet | None:
-    """The data sheet of a source that is a benchmark."""
+    """The data sheet of a source that is a benchmark; None for a user's file whose sheet is not beside it any more."""
     name = benchmark_of(source)
-    if name is None:
+    if name is None or (name.endswith(".py") and not Path(name).with_suffix(".toml").exists()):
         return None
-    return cast(DataSheet, discovery.find(BENCHMARKS, name, "data set").SHEET)
+    return existing_sheet(source)
+
+
+def existing_sheet(source: str) -> DataSheet:
+    """The same where there must be one; a user's file is not run for it."""
+    name = benchmark_of(source)
+    assert name is not None
+    if not name.endswith(".py"):
+        return cast(DataSheet, discovery.find(BENCHMARKS, name, "data set").SHEET)
+    if not (file := Path(name).with_suffix(".toml")).exists():
+        raise ValueError(f"{name}: has no data sheet beside it, expected {file}: `crosstail new dataset` writes both")
+    return read_sheet(name)
 
 
 def shot_thresholds(source: AnyPath) -> tuple[int, int]:
@@ -31,14 +43,18 @@ def shot_thresholds(source: AnyPath) -> tuple[int, int]:
 
 def load_benchmark(source: str, seed: int = 0) -> DomainDataset:
     """Load `name`, from $CROSSTAIL_DATA, or `name:folder`, without applying label profiles."""
-    name, colon, root = source.partition(":")
-    module = discovery.find(BENCHMARKS, name, "data set")
-    takes_root = "root" in inspect.signature(module.load).parameters
-    if colon and not root:
+    name, root = with_folder(source)
+    sheet = existing_sheet(source)
+    load = discovery.declared(BENCHMARKS, name, "data set", "load", Callable)
+    takes_root = "root" in inspect.signature(load).parameters
+    if root == "":
         raise ValueError(f"{source!r}: no folder after the colon, expected for example {name}:data/{name}")
-    if colon and not takes_root:
-        raise ValueError(f"{source!r}: {name} takes no folder, it is {module.SHEET.source}")
-    return cast(DomainDataset, module.load(root or None, seed=seed) if takes_root else module.load(seed=seed))
+    if root and not takes_root:
+        raise ValueError(f"{source!r}: {name} takes no folder, it is {sheet.source}")
+    dataset = load(root, seed=seed) if takes_root else load(seed=seed)
+    if not isinstance(dataset, DomainDataset):
+        raise ValueError(f"{name}: load returns {type(dataset).__name__}, expected a DomainDataset")
+    return dataset
 
 
 def load_images(sheet: DataSheet, root: Path | str | None = None, *, seed: int = 0) -> DomainDataset:

@@ -64,7 +64,7 @@ class DataSheet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     labels: tuple[str, ...] = ()  # default label profile per domain; empty = all samples
     batch_size: int = 24  # per domain
     steps: int = 5000
-    in_memory: bool = False  # small images, loaded into memory; others stay in files
+    inputs: str = "image_files"  # kind of input; images and vectors are loaded into memory
     many: int = 100
     few: int = 20
     made_by: str = ""

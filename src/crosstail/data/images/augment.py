@@ -75,12 +75,12 @@ class Augment:
         factors[:3] = np.maximum(factors[:3] + 1, 0)
         return Draws(area, ratio, place, flip, factors.astype(np.float32), rng.permutation(4), grey)
 
-    def crop(self, image: Pixels, draws: Draws, i: int) -> Pixels:
-        """Crop sample i, resize the crop, and flip it if drawn so."""
+    def crop(self, image: Pixels, draws: Draws, i: int, *, flip: bool = True) -> Pixels:
+        """Crop sample i, resize the crop, and flip it if drawn so, unless the device will."""
         h, w = image.shape[:2]
         top, left, height, width = crop_box(h, w, draws.area[i], draws.ratio[i], draws.place[i], self.ratio)
         view = resize(image[top : top + height, left : left + width], self.resolution)
-        return view[:, ::-1] if draws.flip[i] else view
+        return view[:, ::-1] if flip and draws.flip[i] else view
 
     def recolour(self, images: Pixels, draws: Draws, out: Floats) -> None:
         """Jitter the colours of images (B, S, S, 3) and write them, in [0, 1], to `out` of the same shape."""

@@ -197,8 +197,10 @@ def base_size(resolution: int) -> int:
     return -(-resolution * 8 // 7)
 
 
-def evaluation_view(pixels: Pixels, resolution: int) -> Pixels:
-    """The view that models are evaluated on: the central square, as large as the shorter side, resized."""
-    # Differs from the paper: its reference code squeezes the whole image into the square.
+def evaluation_view(pixels: Pixels, resolution: int, *, whole: bool = False) -> Pixels:
+    """The view that models are evaluated on, resized: the central square, or the whole image."""
+    # Differs from the paper: its code, like DomainBed, squeezes the whole image into the square.
+    if whole:
+        return resize(pixels, resolution)
     side = min(pixels.shape[:2])
     return resize(_centre(pixels, side, side), resolution)

@@ -8,6 +8,7 @@ from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 import PIL
@@ -94,6 +95,9 @@ def default_workers() -> int:
     return min(8, cores())
 
 
+_tables: WeakValueDictionary[tuple[Path, str], FileTable] = WeakValueDictionary()
+
+
 class ImageFiles:
     """Image files as an array (N, S, S, 3) of uint8; indexing decodes their evaluation views.
 
@@ -126,7 +130,10 @@ class ImageFiles:
         self._sizes = sizes
         self.rows = np.arange(len(self._paths))  # into the index, which all parts of a data set share
         self.table = FileTable(len(self._paths))
+        if self.in_files:  # data that are loaded again, as without their broken images, are not read again
+            self.table = _tables.setdefault((self.root.resolve(), _checksum(self._paths, self.rows)), self.table)
         self._cache: DecodedCache | None = None
+        self.whole = False  # whether the evaluation view is the whole image, squeezed
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -138,12 +145,12 @@ class ImageFiles:
     def __getitem__(self, rows: Any) -> Pixels:
         """Evaluation views (B, S, S, 3) of rows given as numbers, a slice or a mask, or (S, S, 3) of a single row."""
         if isinstance(rows, int | np.integer):
-            return evaluation_view(self.base(int(rows)), self.resolution)
+            return self.view(self.base(int(rows)))
         chosen = np.arange(len(self))[rows]
         out = np.empty((len(chosen), *self.shape[1:]), np.uint8)
 
         def decode(i: int) -> None:
-            out[i] = evaluation_view(self.base(int(chosen[i])), self.resolution)
+            out[i] = self.view(self.base(int(chosen[i])))
 
         with ThreadPoolExecutor(self.workers, "crosstail-decode") as pool:
             try:
@@ -151,6 +158,10 @@ class ImageFiles:
             finally:
                 pool.shutdown(cancel_futures=True)
         return out
+
+    def view(self, base: Pixels) -> Pixels:
+        """The evaluation view (S, S, 3) of a base."""
+        return evaluation_view(base, self.resolution, whole=self.whole)
 
     def base(self, i: int, content: bytes | None = None) -> Pixels:
         """The intermediate (H, W, 3) from which the views of row i are taken; its content may have been read."""
@@ -181,8 +192,8 @@ class ImageFiles:
         """A subset, by row numbers, a slice or a mask; no file is read."""
         return self._changed(rows=self.rows[rows])
 
-    def at_resolution(self, resolution: int) -> "ImageFiles":
-        made, cache = self._changed(resolution=resolution), self._cache
+    def at_resolution(self, resolution: int, whole: bool = False) -> "ImageFiles":
+        made, cache = self._changed(resolution=resolution, whole=whole), self._cache
         return made.cached(max_bytes=cache.max_bytes, folder=cache.folder.parent) if cache else made
 
     def cached(self, *, max_bytes: int = 8 * GIB, folder: Path | None = None) -> "ImageFiles":

@@ -64,7 +64,7 @@ class InputKind:
     content: Callable[[Any, int], bytes] = lambda x, row: x[row].tobytes()
     decodes: bool = False  # whether indexing decodes: batches are made ahead, and pixels worth keeping (`cached`)
     cached: Callable[[Any], Any] = lambda x: x
-    resized: Callable[[Any, int], Any] | None = None  # the same samples at another resolution
+    resized: Callable[[Any, int, bool], Any] | None = None  # at another resolution, and whether the view is whole
     augments: bool = False  # whether they are augmented by default in training a whole network
 
     @property

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from crosstail.data.images.decode import evaluation_view
 from crosstail.data.images.files import RESOLUTION, ImageFiles
 from crosstail.data.inputs import images
 from crosstail.data.inputs._files import examine_files
@@ -29,7 +28,7 @@ KIND = replace(
     fingerprint=ImageFiles.fingerprint,
     examined=examine_files,
     pixels=ImageFiles.base,
-    view=lambda x, pixels: evaluation_view(pixels, x.resolution),
+    view=ImageFiles.view,
     content=ImageFiles.content,
     decodes=True,
     cached=ImageFiles.cached,

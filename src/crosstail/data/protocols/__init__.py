@@ -7,11 +7,31 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 from crosstail import discovery
 
 if TYPE_CHECKING:  # a spec is checked before torch is imported, which takes seconds
+    from crosstail.data.benchmarks._sheet import DataSheet
     from crosstail.data.dataset import DomainDataset
     from crosstail.data.spec import DataSpec
 
 PACKAGE = "crosstail.data.protocols"
 S = TypeVar("S", bound="DataSpec")
+
+
+def by_sheet(sheet: "DataSheet") -> dict[str, int]:
+    """The steps and the batch size of the paper."""
+    return {"steps": sheet.steps, "batch_size": sheet.batch_size}
+
+
+def evenly(steps: int, number: int) -> set[int]:
+    """Before the first step, after the last one, and evenly in between."""
+    return {round(steps * k / number) for k in range(number + 1)}
+
+
+def by_hundreds(steps: int, number: int) -> set[int]:
+    """After the first step, every so many hundred steps later, and after the last one.
+
+    >>> sorted(by_hundreds(5001, 17))[:3], len(by_hundreds(5001, 17))
+    ([1, 301, 601], 18)
+    """
+    return {*range(1, steps, 100 * -(-(steps - 1) // (100 * number)) or 1), steps}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +46,11 @@ class Protocol:
     selects_on: str = "pair_average"  # the validation metric that evaluations, trials and methods are selected on
     spread: Literal["sd", "se"] = "sd"  # what follows ± over seeds: standard deviation, or standard error of the mean
     last_of_ties: bool = False  # which of several trials that are equal on validation is selected, instead of the first
+    defaults: "Callable[[DataSheet], dict[str, int]]" = by_sheet  # steps, batch_size and evaluations on a benchmark
+    due: Callable[[int, int], set[int]] = evenly  # steps before which to evaluate, of a number of steps and evaluations
+    replacement: bool = False  # whether the samples of a batch are drawn independently, instead of in epochs
+    whole_view: bool = False  # whether images are evaluated squeezed into a square, instead of their central square
+    by_share: bool = False  # whether the accuracy of a domain is the share of its test samples, not of its classes
 
 
 def find(name: str) -> Protocol:

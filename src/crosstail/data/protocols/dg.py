@@ -29,4 +29,5 @@ PROTOCOL = Protocol(
     selects_on="average",
     spread="se",
     last_of_ties=True,
+    by_share=True,
 )

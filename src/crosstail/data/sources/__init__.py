@@ -22,11 +22,12 @@ class Source:
     """What a file in this package declares as SOURCE; the first line of its docstring says what it is."""
 
     claims: Callable[[Any], bool]  # whether a string, path or object is one of these; cheap, as all of them are asked
-    load: "Callable[..., DomainDataset]"  # with the keywords `columns`, `root` and `SourceOptions`
+    load: "Callable[..., DomainDataset]"  # with the keywords `root` and `SourceOptions`
     kind: "Callable[[str, Columns], InputKind]" = lambda source, columns: image_files()  # from a header alone
     domains: Callable[[str, Columns], int | None] = lambda source, columns: None  # with training samples, from names
     as_inputs: Callable[[str, Columns], list[str]] = lambda source, columns: []  # arguments of `predict` for the same
     help: str = ""  # how messages name it, such as "an .npz file"
+    columned: bool = False  # whether it has columns: `load` then takes the keyword `columns`, too
     on_disk: bool = True  # whether it is a file or folder, which must exist
     order: int = 0  # of several that claim the same, the one with the smallest number is asked first
 

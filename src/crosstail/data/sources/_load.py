@@ -56,9 +56,13 @@ def load(
             raise ValueError(f"{Path(source)}: is not a kind of file that can be loaded. {others()}")
         expected = "expected a path or name, a DataFrame, or a data set of torch or Hugging Face"
         raise ValueError(f"{type(source).__name__}: is not a kind of object that can be loaded; {expected}")
+    if columns and not found.columned:
+        role, column = next(iter(columns.items()))
+        why = "only a .csv or .parquet manifest and hf:NAME have columns to name"
+        raise ValueError(f"{source}: --column {role}={column} has no meaning here; {why}")
     options: SourceOptions = {"seed": seed, "skip_broken": skip_broken, "group_by": group_by}
     options |= {"names": names, "progress": progress}
-    dataset = found.load(source, columns=columns, root=root, **options)
+    dataset = found.load(source, root=root, **({"columns": columns} if found.columned else {}), **options)
     if dataset.num_classes < 2:
         name = source if isinstance(source, (str, PathLike)) else dataset.name
         raise ValueError(f"{name}: has one class ({', '.join(dataset.classes)}), expected two or more")

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from crosstail.data.inputs import InputKind
 
 
-def _load(source: str, *, columns: Columns = None, root: Any = None, **options: Any) -> "DomainDataset":
+def _load(source: str, *, root: Any = None, **options: Any) -> "DomainDataset":
     from crosstail.data.sources._arrays import load_arrays
 
     return load_arrays(Path(source), **options)

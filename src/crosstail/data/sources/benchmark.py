@@ -1,9 +1,11 @@
-"""A benchmark: NAME from `crosstail list datasets`, or NAME:FOLDER."""
+"""A benchmark: NAME from `crosstail list datasets`, or NAME:FOLDER; NAME may be a file such as ./mine.py."""
 
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from crosstail import discovery
-from crosstail.data.sources import Columns, Source, image_files
+from crosstail.data.sources import Columns, Source
 
 if TYPE_CHECKING:
     from crosstail.data.benchmarks._sheet import DataSheet
@@ -13,9 +15,21 @@ if TYPE_CHECKING:
 BENCHMARKS = "crosstail.data.benchmarks"
 
 
+def with_folder(source: str) -> tuple[str, str | None]:
+    """A benchmark and its folder, if one is named.
+
+    >>> with_folder("pacs"), with_folder("pacs:data/pacs"), with_folder("C:/mine.py:data")
+    (('pacs', None), ('pacs', 'data/pacs'), ('C:/mine.py', 'data'))
+    """
+    match = re.fullmatch(r"(.*?\.py|[^:]*)(?::(.*))?", source, re.DOTALL)
+    return (match[1], match[2]) if match else (source, None)
+
+
 def benchmark_of(source: str) -> str | None:
-    """The benchmark that a source is, as `NAME` or `NAME:FOLDER`, whatever its case."""
-    name = source.partition(":")[0]
+    """The benchmark that a source is, as `NAME` or `NAME:FOLDER`, whatever its case; a file keeps its path."""
+    name, _ = with_folder(source)
+    if name.endswith(".py"):
+        return name if Path(name).is_file() else None
     return discovery.same_name(name, discovery.names(BENCHMARKS)) if name.replace("-", "_").isidentifier() else None
 
 
@@ -26,11 +40,9 @@ def spelled(source: str) -> str:
 
 
 def _sheet(source: str) -> "DataSheet":
-    from crosstail.data.benchmarks._load import sheet_of
+    from crosstail.data.benchmarks._load import existing_sheet
 
-    sheet = sheet_of(source)
-    assert sheet is not None
-    return sheet
+    return existing_sheet(source)
 
 
 def _load(source: str, *, seed: int = 0, skip_broken: bool = False, **more: Any) -> "DomainDataset":
@@ -46,9 +58,8 @@ def _load(source: str, *, seed: int = 0, skip_broken: bool = False, **more: Any)
 
 
 def _kind(source: str, columns: Columns) -> "InputKind":
-    from crosstail.data.inputs import images
-
-    return images.KIND if _sheet(source).in_memory else image_files()
+    declared: InputKind = discovery.find("crosstail.data.inputs", _sheet(source).inputs, "kind of input").KIND
+    return declared
 
 
 SOURCE = Source(

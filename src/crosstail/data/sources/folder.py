@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from crosstail.data.dataset import DomainDataset
 
 
-def _load(source: str, *, columns: Columns = None, root: Any = None, **options: Any) -> "DomainDataset":
+def _load(source: str, *, root: Any = None, **options: Any) -> "DomainDataset":
     from crosstail.data.sources._folder import load_folder
 
     return load_folder(source, **options)

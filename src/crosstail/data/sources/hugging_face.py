@@ -34,4 +34,4 @@ def _load(source: Any, *, root: Any = None, **options: Any) -> "DomainDataset":
     return load_hf(source, **options)
 
 
-SOURCE = Source(claims=_claims, load=_load, help="hf:NAME", on_disk=False)
+SOURCE = Source(claims=_claims, load=_load, help="hf:NAME", columned=True, on_disk=False)

@@ -57,4 +57,5 @@ SOURCE = Source(
     domains=_domains,
     as_inputs=_as_inputs,
     help="a .csv or .parquet manifest",
+    columned=True,
 )

@@ -3,13 +3,13 @@
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from crosstail.data.sources import Columns, Source
+from crosstail.data.sources import Source
 
 if TYPE_CHECKING:
     from crosstail.data.dataset import DomainDataset
 
 
-def _load(source: Any, *, columns: Columns = None, root: Any = None, **options: Any) -> "DomainDataset":
+def _load(source: Any, *, root: Any = None, **options: Any) -> "DomainDataset":
     from crosstail.data.sources._torch_dataset import load_torch
 
     return load_torch(source, **options)

@@ -56,7 +56,7 @@ def recommend(audit: Audit) -> list[str] | None:
     if not audit.kind.picture:
         return []
     if _median(audit) <= SCARCE:
-        return ["--freeze"]
+        return ["--tune", "none"]
     # The default from pixels aligns domains.
     return ["--algorithm", "bsoftmax"] if np.count_nonzero(audit.divergence.samples) == 1 else []
 
@@ -135,11 +135,11 @@ def _rare(audit: Audit) -> str:
 
 
 def _scarce(audit: Audit) -> str:
-    if "--freeze" not in (recommend(audit) or ()):
+    if "--tune" not in (recommend(audit) or ()):
         return ""
     return (
         f"The median pair has {_median(audit):.0f} training images: start with frozen pretrained features "
-        "(`--freeze`). In our trial on 1,326 synthetic digits, ERM reached 38 % that way and 30 % with a network "
+        "(`--tune none`). In our trial on 1,326 synthetic digits, ERM reached 38 % that way and 30 % with a network "
         "trained from scratch."
     )
 

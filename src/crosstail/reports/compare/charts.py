@@ -7,7 +7,6 @@ import numpy as np
 import pandas as pd
 from scipy.stats import pearsonr
 
-from crosstail.data import shot_thresholds
 from crosstail.metrics import SHOTS, find, shot_group
 from crosstail.reports.charts import PALETTE, colours, names, palette, tip
 from crosstail.reports.compare.method_runs import MethodRun
@@ -44,7 +43,7 @@ def counts_table(run: MethodRun, bars: int | None = None) -> pd.DataFrame:
         classes = [f"{end - len(group) + 1:,} to {end:,}" for group, end in zip(groups, ends, strict=True)]
         counts = np.stack([counts[:, group].mean(1) for group in groups], axis=1)  # (D, groups)
     table = label_table(counts, run.runs[0].domains, classes)
-    return table.assign(shot=shot_group(table["count"].round(), *shot_thresholds(run.runs[0].spec.dataset)))
+    return table.assign(shot=shot_group(table["count"].round(), *run.runs[0].shots))
 
 
 def counts_chart(name: str, run: MethodRun) -> Chart:
@@ -66,7 +65,7 @@ def counts_chart(name: str, run: MethodRun) -> Chart:
     low, high, empty = known.min(), known.max(), counts.size - len(known)
     each = f"pairs have {low:,} to {high:,}" if low < high else f"each pair has {low:,}"
     title = f"{run.data}: {each} training samples" + (f", and {empty:,} of {counts.size:,} have none" if empty else "")
-    many, few = shot_thresholds(run.runs[0].spec.dataset)
+    many, few = run.runs[0].shots
     note = f"Many: more than {many} training samples; medium: {few + 1} to {many}; few: 1 to {few}; zero: none."
     note += f" There are {counts.shape[1]:,} classes: a bar is the mean of several, from common to rare." * (
         counts.shape[1] > BARS
@@ -80,7 +79,7 @@ def separation_chart(name: str, data: str, table: pd.DataFrame) -> Chart | None:
     Distances of other features have another scale, so models of different methods are not correlated with each other.
     """
     findings = {}
-    for method, own in sorted(table.groupby("of", sort=False), key=lambda group: -len(group[1])):
+    for (method, _), own in sorted(table.groupby(["of", "space"], sort=False), key=lambda group: -len(group[1])):
         if len(own) >= MODELS and (found := correlation(own["separation"], own["accuracy"])):
             r, low, high = found
             verb = "rises with" if low > 0 else "falls with" if high < 0 else "is not clearly related to"
@@ -113,9 +112,13 @@ def correlation(x: pd.Series, y: pd.Series) -> tuple[float, float, float] | None
     return float(found.statistic), float(ends.low), float(ends.high)
 
 
-def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:
-    """α, β, γ of each method."""
-    means = table.groupby("method", sort=False)[["α", "β", "γ"]].mean()
+def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart | None:
+    """α, β, γ of each method whose features are comparable with those of most others; None without another."""
+    space = table.drop_duplicates(["method", "space"])["space"].mode()
+    own = table[table["space"] == space[0]] if len(space) else table
+    means, left_out = own.groupby("method", sort=False)[["α", "β", "γ"]].mean(), set(table["method"]) - {*own["method"]}
+    if len(means) < 2:
+        return None
     long = means.reset_index().melt("method", var_name="statistic", value_name="distance")
     ratio = means["α"] / means["γ"]
     order = list(ratio.sort_values().index)
@@ -128,7 +131,8 @@ def transfer_chart(name: str, data: str, table: pd.DataFrame) -> Chart:
         tooltip=["method:N", "statistic:N", tip("distance", ".2f")],
     )
     title = f"{data}: {order[0]} has the same class closest together across domains (α / γ {ratio[order[0]]:.2f})"
-    return Chart(name, title, drawing, "Dots: α, β and γ per method", MEANING)
+    note = f"{MEANING} Left out, as their features are others: {', '.join(sorted(left_out))}." if left_out else MEANING
+    return Chart(name, title, drawing, "Dots: α, β and γ per method", note)
 
 
 def curve_tables(found: Sequence[MethodRun], methods: Sequence[str]) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -22,8 +22,7 @@ from crosstail.reports.vega_lite import Drawing, draw, facet, field, layer
 from crosstail.training.evaluation import features, graph_of
 from crosstail.training.existing import naming_run
 from crosstail.training.folder import RunFolder
-from crosstail.training.model import load_model
-from crosstail.training.run_data import load_inputs
+from crosstail.training.model import load_data, load_model
 from crosstail.transfer import PairStatistics, TransferabilityGraph, boda_lower_bound
 
 
@@ -54,7 +53,7 @@ def model_features(run: Path, trust: bool = False, progress: Progress | None = N
     folder = RunFolder(run)
     spec = folder.spec()
     with naming_run(run):
-        dataset = load_inputs(spec).embedded(progress)
+        dataset = load_data(folder, trust).embedded(progress)
         model = load_model(folder, dataset, trust)
     rows = {split: dataset.rows(split) for split in ("train", "test")}
     return ModelFeatures(

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from crosstail.data import protocols, shot_thresholds
+from crosstail.data import protocols
 from crosstail.metrics import DEFAULT, Answers, PairAccuracy, PairValues, SampleValues, View, Weighting, find
 from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.reports.compare.read_runs import ReportRow
@@ -40,9 +40,9 @@ class MethodRun:
 
     @property
     def by_domain(self) -> PairValues:
-        """The same with the mean over its classes for a domain; with dg the share of its samples, as in the paper."""
-        values = self.pairs
-        plain = isinstance(values, PairAccuracy) and values.weights is None and not self.dg
+        """The same with the mean over its classes for a domain, or the share of its samples, as the protocol says."""
+        values, protocol = self.pairs, protocols.find(self.runs[0].spec.protocol)
+        plain = isinstance(values, PairAccuracy) and values.weights is None and not protocol.by_share
         return values.by_class() if plain else values  # type: ignore[attr-defined]
 
     @property
@@ -112,7 +112,7 @@ class MethodRun:
         for name, weighting in averages(self).items():
             found[name] = class_mean(values) if weighting == "class_mean" else getattr(values, weighting)
         if not self.dg:
-            found |= values.shots(self.counts, *shot_thresholds(self.runs[0].spec.dataset))
+            found |= values.shots(self.counts, *self.runs[0].shots)
         if values.pair_average is None:
             return found
         tail = TAIL[not values.higher_is_better]

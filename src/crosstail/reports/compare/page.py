@@ -159,13 +159,12 @@ def _charts(results: Results, data: str) -> Iterator[Block]:
     if len(traces):
         yield charts.trace_chart(f"trace-{name}", data, traces, listed)
     of_data = results.runs.table[results.runs.table["data"] == data]
-    models = transfer_table(of_data)
-    if len(models):
+    chosen = transfer_table(of_data[of_data["chosen"]])
+    separated = charts.separation_chart(f"separation-{name}", data, transfer_table(of_data))
+    drawn = [chart for chart in (separated, charts.transfer_chart(f"transferability-{name}", data, chosen)) if chart]
+    if drawn:
         yield Heading("Transferability", 3)
-    if chart := charts.separation_chart(f"separation-{name}", data, models):
-        yield chart
-    if len(models):
-        yield charts.transfer_chart(f"transferability-{name}", data, transfer_table(of_data[of_data["chosen"]]))
+        yield from drawn
 
 
 def _bound(models: Sequence[ModelFeatures]) -> Iterator[Table]:

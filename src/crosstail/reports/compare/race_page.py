@@ -217,7 +217,7 @@ def stopped_early(race: RaceResult) -> str:
 
 
 def _method(race: RaceResult) -> Iterator[Text]:
-    embedded = f"Each image was embedded once by {race.backbone}. " if race.freeze else ""
+    embedded = f"Each image was embedded once by {race.backbone}. " if race.tune == "none" else ""
     folds = f" on each of {race.folds} folds, which together test every sample once" if race.folds else ""
     seeds = f" and run with {race.seeds} seeds, whose accuracies are averaged" if race.seeds > 1 else ""
     trials = f"{'up to ' * bool(race.stopped)}{several(race.trials, 'trial')} of {race.steps:,} steps"

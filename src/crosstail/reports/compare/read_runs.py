@@ -56,6 +56,7 @@ class ReportRow:
     test: float | None  # pair average
     transferability: Transferability
     data: DataFacts
+    shots: tuple[int, int] = (100, 20)
     critical: Sequence[str] = ()  # classes that must not be missed
     chosen: bool = True  # whether its hyperparameters won the search
     trials: int | None = None  # that it was chosen from
@@ -135,6 +136,7 @@ def read_result(folder: Path) -> ReportRow | SkippedFolder:
         test=result.test.pair_average,
         transferability=result.transferability,
         data=result.data,
+        shots=result.shots,
         critical=result.critical,
     )
 

@@ -11,6 +11,7 @@ from crosstail.metrics import DEFAULT, SHOTS, Metric, find
 from crosstail.reports.compare.method_runs import TAIL, MethodRun, averages, by_method
 from crosstail.reports.wording import TRACKS
 from crosstail.sweeps.select import standard_error
+from crosstail.training.resolve import trained_backbone
 from crosstail.training.spec import split_method
 
 Spread = Literal["sd", "se"]
@@ -177,12 +178,15 @@ def hparams_table(chosen: pd.DataFrame) -> pd.DataFrame:
 def transfer_table(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per run for which all are defined: α, β, γ, (β + γ) − α and the test pair average in %.
 
-    `of` is the method whatever its hyperparameters.
+    `of` is the method whatever its hyperparameters. Only distances in the same `space` are comparable: features as they
+    are given have another scale than those that a network learns from them.
     """
     rows = []
     for data, method, seed, run in runs[["data", "method", "seed", "run"]].itertuples(index=False):
         alpha, beta, gamma = (getattr(run.transferability, name) for name in ("alpha", "beta", "gamma"))
         if None not in (alpha, beta, gamma, run.test):
             known = alpha, beta, gamma, beta + gamma - alpha, 100 * run.test
-            rows.append((data, method, run.spec.method, seed, *known))
-    return pd.DataFrame(rows, columns=["data", "method", "of", "seed", "α", "β", "γ", "separation", "accuracy"])
+            space = f"{run.spec.backbone} {run.spec.width} {trained_backbone(run.spec)}"
+            rows.append((data, method, run.spec.method, space, seed, *known))
+    columns = ["data", "method", "of", "space", "seed", "α", "β", "γ", "separation", "accuracy"]
+    return pd.DataFrame(rows, columns=columns)

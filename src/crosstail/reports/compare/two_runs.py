@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from crosstail.data import DataSpec, shot_thresholds
+from crosstail.data import DataSpec
 from crosstail.metrics import LEVEL, SHOTS, Answers, Difference, Models, View, difference, find, shot_group
 from crosstail.metrics._comparisons import pair_differences
 from crosstail.reports.compare.method_runs import MethodRun, method_runs
@@ -129,7 +129,7 @@ def _metrics(run: MethodRun, one: Answers, other: Answers) -> Iterator[Compared]
     yield from (_metric(name, one, other, of) for name, of in views.items())
     if run.dg:
         return
-    shots = shot_group(run.counts, *shot_thresholds(run.runs[0].spec.dataset))
+    shots = shot_group(run.counts, *run.runs[0].shots)
     for shot in SHOTS:
         own = shots[one.domain, one.y] == shot
         if own.any():

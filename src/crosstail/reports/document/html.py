@@ -16,13 +16,13 @@ from markupsafe import Markup, escape
 from PIL import Image
 
 from crosstail.cache import cache_folder, write_atomically
-from crosstail.reports.document.model import CODE, Chart, Document, Heading, Picture, Table
+from crosstail.reports.document.model import CODE, Block, Chart, Document, Heading, Picture, Table
 from crosstail.storage import write_whole
 
 
 def render(document: Document) -> str:
     """The page as text."""
-    blocks = [(type(block).__name__, block) for block in document.blocks]
+    blocks = [(_kind_of(block), block) for block in document.blocks]
     draws = any(isinstance(block, Chart) for block in document.blocks)
     contents = _contents(document)
     about = {"title": document.title, "contents": contents, "addresses": list(contents)}
@@ -40,9 +40,13 @@ def _template() -> Template:
     loader = PackageLoader("crosstail.reports", "document")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
-    for function in (_classes, _marked, _prose, _shade, _specification, _thumbnail, _vega):
+    for function in (_classes, _kind_of, _marked, _prose, _shade, _specification, _thumbnail, _vega):
         environment.globals[function.__name__.lstrip("_")] = function
     return environment.get_template("page.html.jinja")
+
+
+def _kind_of(block: Block) -> str:
+    return type(block).__name__
 
 
 def _contents(document: Document) -> dict[str, Heading]:

@@ -154,15 +154,39 @@ class Gallery:
     side: int = 160
 
 
+@dataclass(frozen=True)
+class Choice:
+    """Blocks for one entry of a menu and one place of a slider."""
+
+    menu: str
+    at: str
+    blocks: Sequence[Cards | Code | Table]
+
+
+@dataclass(frozen=True)
+class Slider:
+    """Blocks of which a reader chooses; `table` has all of them where nothing can be chosen, as in print.
+
+    The choices of each entry of the menu follow each other, with the same places of the slider.
+    """
+
+    label: str
+    choices: Sequence[Choice]
+    start: int
+    table: Table
+
+
 Columns = dict[str, Callable[[Any], str]]
 """What a table shows of each record, by header."""
 
-Block = Heading | Text | Code | Items | Cards | Table | Chart | Gallery
+Block = Heading | Text | Code | Items | Cards | Table | Chart | Gallery | Slider
 
 
 def plain(block: Block) -> Block:
-    """The block, or its fallback where neither images nor cards can be shown."""
+    """The block, or its fallback where there are neither images nor cards nor anything to choose."""
     match block:
+        case Slider():
+            return block.table
         case Cards(cards):
             return Table(header=["", "", ""], rows=[[c.label, c.value, c.detail] for c in cards], words_last=True)
         case Gallery(caption, pictures):

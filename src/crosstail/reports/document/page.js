@@ -53,6 +53,12 @@ for (const field of document.querySelectorAll("[data-rows]")) field.oninput = ()
   for (const row of field.parentElement.nextElementSibling.querySelectorAll("tbody tr"))
     row.hidden = !row.textContent.toLowerCase().includes(field.value.toLowerCase());
 };
+for (const slider of document.querySelectorAll(".slider")) slider.oninput = () => {
+  const range = slider.querySelector("input"), parts = [...slider.querySelectorAll("[data-at]")];
+  const chosen = parts[slider.querySelector("select").selectedIndex * slider.dataset.places + +range.value];
+  for (const part of parts) part.hidden = part !== chosen;
+  slider.querySelector("output").value = range.ariaValueText = chosen.dataset.at;
+};
 for (const code of document.querySelectorAll("pre span"))  // so that lines break before an --option, not in it or after
   code.innerHTML = code.innerHTML.replace(/--\S+ (?!--)\S+|[^ \n]+/g, "<i>$&</i>");
 const words = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);

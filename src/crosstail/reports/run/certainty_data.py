@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from crosstail.data.splits.groups import fold_of
 from crosstail.metrics import Answers, group_metrics
 from crosstail.metrics._calibration import Calibration, calibrated
-from crosstail.prediction.sets import COVERAGE, PredictionSets, has_threshold
+from crosstail.prediction.cross_fit import covered
+from crosstail.prediction.sets import COVERAGE, has_threshold
 from crosstail.reports.document.model import Table
 from crosstail.reports.run.two_questions import Questions
 from crosstail.reports.wording import number
@@ -19,7 +19,6 @@ from crosstail.training.run import Run
 FILE = "metrics.csv"
 """File in the run's folder with the metrics of its test samples."""
 GROUPS: list[list[str]] = [[], ["domain"], ["class"], ["domain", "class"]]
-FOLDS = 5
 SETS = ["tested", "covered, %", "classes per set", "to review, %"]
 LARGEST = 20  # pairs that are listed
 
@@ -65,25 +64,6 @@ def calibrated_metrics(test: Answers, given: Calibration, sets: pd.DataFrame | N
 def rows_by(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
     """The rows of each "domain", each "class", each pair if both are named, or the one of all samples."""
     return table[(table["domain"].notna() == ("domain" in keys)) & (table["class"].notna() == ("class" in keys))]
-
-
-def covered(test: Answers, given: Calibration) -> pd.DataFrame:
-    """A row for each test sample: domain, class, whether its set contains it, and the size of the set.
-
-    Thresholds come from other test samples, in turns, with groups kept whole.
-    """
-    assert test.told.log_p is not None
-    said, pair = given.probabilities(test.told.log_p, test.domain, test.domains), test.pair
-    own, members = said[np.arange(len(said)), test.y], np.ones(said.shape, bool)
-    sizes = {"num_sites": len(test.domains), "num_classes": said.shape[1]}
-    groups = len(pair) if test.group is None else len(np.unique(test.group))
-    fold = fold_of(pair, test.group, min(FOLDS, groups), seed=0) if groups > 1 else np.zeros(len(pair), np.int64)
-    for k in range(int(fold.max()) + 1):
-        rest, now = fold != k, fold == k
-        sets = PredictionSets.calibrated(own[rest], test.y[rest], test.domain[rest], **sizes, coverage=COVERAGE)
-        members[now] = sets.members(said[now], test.domain[now])
-    inside = members[np.arange(len(pair)), test.y]
-    return pd.DataFrame({"domain": test.domain, "class": test.y, "inside": inside, "size": members.sum(1)})
 
 
 def summary(own: pd.DataFrame) -> dict[str, float]:

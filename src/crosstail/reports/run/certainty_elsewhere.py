@@ -7,6 +7,7 @@ import pandas as pd
 
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration
+from crosstail.prediction.cross_fit import covered
 from crosstail.prediction.evaluate import Evaluated
 from crosstail.prediction.sets import COVERAGE
 from crosstail.reports.document.model import Block, Heading, Table, Text
@@ -17,7 +18,7 @@ from crosstail.reports.run.certainty import (
     reliability_chart,
     reliability_rows,
 )
-from crosstail.reports.run.certainty_data import SETS, calibrated_metrics, covered, pair_sets, rows_by, set_rows
+from crosstail.reports.run.certainty_data import SETS, calibrated_metrics, pair_sets, rows_by, set_rows
 from crosstail.reports.wording import interval, number
 
 

@@ -13,7 +13,7 @@ from crosstail.prediction.export import SUFFIXES
 from crosstail.training import RunSpec
 
 SPELLED = {"hparams": "--hp", "columns": "--column"}
-NEGATIVE = {"freeze": "--finetune", "augment": "--no-augment"}
+NEGATIVE = {"augment": "--no-augment"}
 
 
 def command(spec: RunSpec, out: Path, critical: Sequence[str] = ()) -> str:
@@ -51,7 +51,7 @@ def words(**options: Any) -> list[str]:
 def options(spec: DataSpec, only: Container[str] | None = None) -> list[str]:
     """The options of a spec that differ from the defaults, or `only` some of these.
 
-    >>> options(RunSpec(dataset="a", columns={"domain": "site"}, seed=3), only=("columns", "freeze"))
+    >>> options(RunSpec(dataset="a", columns={"domain": "site"}, seed=3), only=("columns", "tune"))
     ['--column', 'domain=site']
     """
     plain = type(spec)(dataset=spec.dataset)

@@ -130,8 +130,10 @@ def versions(run: Run) -> Iterator[str]:
 
 
 def hyperparameters(result: RunResult) -> str:
-    """All hyperparameters, whether given or default."""
-    return f"Hyperparameters: {', '.join(f'{name} {value}' for name, value in result.hparams.items())}."
+    """All hyperparameters, whether given or default, and what else is known of the optimizer."""
+    named = ("optimizer", "schedule", "warm_up", "second_lr")
+    given = {name: value for name in named if (value := getattr(result.spec, name)) is not None}
+    return f"Hyperparameters: {', '.join(f'{name} {value}' for name, value in (result.hparams | given).items())}."
 
 
 def _file(description: dict[str, Any]) -> Iterator[str]:
@@ -199,12 +201,14 @@ def _training(result: RunResult) -> Iterator[str]:
         about = defined if own(spec.second_stage) else second_stages.entry(spec.second_stage).what
         yield f"Second stage: {spec.second_stage}, on fixed features ({about})."
     weights = spec.weights or ("pretrained" if _pretrained(spec) else backbones.RANDOM)
-    how = f"frozen, with a trained head ({spec.head}) on its features" if spec.freeze else "trained"
-    yield f"Backbone: {spec.backbone}, {how}; initial weights: {weights}."
+    tuned = "last stage" if spec.stages == 1 else f"last {spec.stages} stages"
+    how = {"none": f"frozen, with a trained head ({spec.head}) on its features", "all": "trained"}
+    how["last"] = f"frozen but for its {tuned}"
+    yield f"Backbone: {spec.backbone}, {how[str(spec.tune).partition(':')[0]]}; initial weights: {weights}."
     yield hyperparameters(result)
     yield from (f"Note: {note}." for note in result.notes)
     kept = (
-        f"Of {several(spec.evaluations, 'evaluation')}, the one with the best {selected_on(spec.selected_on)} on "
+        f"Of {several(spec.evaluations or 0, 'evaluation')}, the one with the best {selected_on(spec.selected_on)} on "
         f"validation was selected: step {result.selected_step:,}. Test accuracy was not used."
     )
     if spec.average == "swad":

@@ -29,6 +29,7 @@ from crosstail.reports.run.confusions import confusion_blocks, pooled_answers
 from crosstail.reports.run.critical import critical_blocks
 from crosstail.reports.run.duplicates import duplicates
 from crosstail.reports.run.how_trained import how_trained
+from crosstail.reports.run.no_look import no_look_blocks, points_of_run
 from crosstail.reports.run.tables import DISTANCE_COLUMNS, DISTANCE_NOTE, STATISTICS
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.trace import trace_charts
@@ -76,6 +77,7 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
     questions = about.questions if about else None
     blocks = [
         *critical_blocks(tested, questions),
+        *no_look_blocks(points_of_run(about) if about else [], result.domains),
         Heading("Can I use it?"),
         *usable(tested, [result], questions),
         *([Heading("Where does it fail?"), *fails] if fails else ()),

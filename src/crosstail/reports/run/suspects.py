@@ -22,13 +22,13 @@ PAIRS, OF_PAIR = 20, 6  # pairs of an audit, and label errors that are shown of 
 
 def suspect_table(run: Run) -> pd.DataFrame:
     """The samples that are worth a look, most suspicious first: row, path or number, domain, label, what it seems to
-    be, the probability of the label, and the share of mislabelled samples that is expected so far.
+    be, the probability of the label, and the chance that the label is wrong.
 
     Probabilities are corrected to the prevalence of every site: a balanced model takes many samples of a frequent class
     for a rare one, and that says nothing about their labels.
     """
     kept, given, result = _held_out(run), run.calibration, run.result
-    columns = ["row", "sample", "domain", "label", "seems", "probability", "precision"]
+    columns = ["row", "sample", "domain", "label", "seems", "probability", "chance"]
     if kept is None or given is None or not len(kept) or kept.row is None or kept.told.log_p is None:
         return pd.DataFrame(columns=columns)
     shares = training_shares(np.array(result.counts))[kept.domain]
@@ -37,7 +37,7 @@ def suspect_table(run: Run) -> pd.DataFrame:
     places = run.dataset.names(rows, "sample") if run.dataset else [f"sample {row}" for row in rows]
     domains, classes = np.array(result.domains, object), np.array(result.classes, object)
     names = domains[kept.domain[found["row"]]], classes[kept.y[found["row"]]], classes[found["seems"]]
-    values = rows, places, *names, found["probability"], found["precision"]
+    values = rows, places, *names, found["probability"], found["chance"]
     return pd.DataFrame(dict(zip(columns, values, strict=True)))
 
 
@@ -90,9 +90,7 @@ def label_error_note(run: Run) -> str:
     table = suspect_table(run)
     if table.empty:
         return ""
-    return (
-        f"{_share(run, table)} may be labelled wrongly, about {_expected(table)} of them are: {_audit(run)} lists them."
-    )
+    return f"{_share(run, table)} may be labelled wrongly, {_expected(table)} of them are: {_audit(run)} lists them."
 
 
 def _share(run: Run, table: pd.DataFrame) -> str:
@@ -112,23 +110,22 @@ def _none(run: Run) -> Iterator[Block]:
         return
     yield Heading("Probable label errors", 3)
     yield Text(
-        "None to list: where the model is confident that a held-out sample has another class than its label, the model "
-        "is expected to be wrong more often than the label."
+        "None to list: no held-out sample's label has a chance of one in three or more to be wrong. With few held-out "
+        "samples, or a model that is often wrong, most wrong labels cannot be told from mistakes of the model."
     )
 
 
 def _heading(run: Run, table: pd.DataFrame, order: str) -> Iterator[Block]:
     yield Heading("Probable label errors", 3)
     yield Text(
-        f"{_share(run, table)} look as if they had another class: {order}. About {_expected(table)} of them are "
-        "expected to be labelled wrongly if labels are wrong by accident, fewer if they are wrong where classes are "
-        "alike; the others are mistakes of the model. Look before you correct a label."
+        f"{_share(run, table)} look as if they had another class: {order}. {_expected(table).capitalize()} of them are "
+        "expected to be labelled wrongly; the others are mistakes of the model. Look before you correct a label."
     )
 
 
 def _expected(table: pd.DataFrame) -> str:
     """The share that is expected to be labelled wrongly."""
-    return f"{number(100 * table['precision'].iloc[-1], 0)} %"
+    return f"about {number(100 * table['chance'].mean(), 0)} %"
 
 
 def _shown(run: Run, table: pd.DataFrame, caption: str) -> Block:
