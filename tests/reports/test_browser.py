@@ -2,8 +2,6 @@
 
 import json
 import re
-import shutil
-import time
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -11,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from selenium import webdriver
 from selenium.webdriver.common.keys import Keys
+from tests.browser import MARKS, soon, started
 
 from crosstail.reports.compare import demo_page as demo
 from crosstail.reports.compare.feature_charts import ModelFeatures
@@ -25,11 +23,7 @@ from crosstail.reports.run.page import write_page
 from crosstail.training.run import Run
 from crosstail.transfer import TransferabilityGraph
 
-BROWSER, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not BROWSER or not DRIVER, reason="needs chromium and chromium-driver"),
-]
+pytestmark = MARKS
 EVIL = "<script>photos<!--"
 METHODS = ("erm", "boda", "coral", "irm", "mmd", "mixup", "dann", "ldam", "fish")
 WAYS = {"phone": (390, 844, "dark", "rgb(22, 24, 28)"), "desktop": (1440, 900, "light", "rgb(255, 255, 255)")}
@@ -37,14 +31,8 @@ WAYS = {"phone": (390, 844, "dark", "rgb(22, 24, 28)"), "desktop": (1440, 900, "
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = BROWSER
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
-    yield driver
-    driver.quit()
+    with started() as driver:
+        yield driver
 
 
 def features() -> ModelFeatures:
@@ -104,15 +92,6 @@ def opened(browser: Any, page: Path, way: str) -> None:
     assert not waiting, ([p.get_attribute("aria-label") for p in waiting], browser.get_log("browser"))
     browser.execute_script("document.querySelectorAll('main details').forEach(section => { section.open = true; })")
     soon(lambda: not browser.execute_script(f"return {charts}"))
-
-
-def soon(found: Callable[[], Any]) -> Any:
-    """What is found once it is true."""
-    until = time.monotonic() + 10
-    while not (value := found()):
-        assert time.monotonic() < until, "nothing happened"
-        time.sleep(0.02)
-    return value
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -15,9 +15,12 @@ import torch
 from crosstail import algorithms, backbones, discovery
 from crosstail.algorithms.erm import ERM
 from crosstail.data import DomainBatch, DomainBatches, load
+from crosstail.prediction.predictor import Predictor
 from crosstail.training.devices import Devices
+from crosstail.training.evaluation import features
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
+from crosstail.training.model import load_model
 
 SHARED = [n for n in discovery.names("crosstail.algorithms") if not algorithms.find(n).unshared]
 
@@ -139,6 +142,14 @@ def test_bfloat16_is_part_of_the_spec_and_close(spec, tmp_path):
     assert full.spec.precision == "32" and mixed.spec.precision == "bf16"
     a, b = (accuracies(tmp_path / name)[1][2]["cross_entropy"] for name in ("32", "bf16"))
     assert a != b and b == pytest.approx(a, rel=0.05)
+    dataset, folder = load(spec.dataset), RunFolder(tmp_path / "bf16")
+    model = load_model(folder, dataset)
+    in_half = features(model, dataset, np.arange(len(dataset)))
+    model.low_precision = False
+    whole = features(model, dataset, np.arange(len(dataset)))
+    assert (in_half != whole).any() and in_half == pytest.approx(whole, rel=0.02, abs=0.02)
+    predictor = Predictor(folder.path)
+    np.testing.assert_array_equal(predictor.features(dataset.x[:40]), in_half[:40])
     state = RunFolder(tmp_path / "bf16").load("model.pt")
     assert {v.dtype for v in state.values() if v.is_floating_point()} == {torch.float32}
 

@@ -6,7 +6,10 @@ import msgspec
 import numpy as np
 import pytest
 import torch
+from tests.emulated_gpu import emulated_gpu, to_gpu
 
+from crosstail import algorithms, backbones
+from crosstail.algorithms import Task
 from crosstail.data import DomainDataset
 from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
@@ -168,3 +171,25 @@ def test_a_graph_of_too_many_pairs_is_that_of_some_classes(parts, monkeypatch):
     stored = [transferability(graph) for graph in (whole, part)]
     assert stored[0].errors == {} and set(stored[1].errors) == {"alpha", "beta", "gamma"}
     assert msgspec.convert(msgspec.to_builtins(stored[1]), Transferability) == stored[1]
+
+
+def test_a_gpu_gives_the_answers_of_the_cpu_and_is_read_once_per_result(monkeypatch):
+    rng = np.random.default_rng(0)
+    x, y, domain = rng.integers(0, 256, (30, 12, 12, 3), dtype=np.uint8), np.arange(30) % 3, np.arange(30) // 15
+    dataset = DomainDataset("d", x, y, domain, np.full(30, "test"), ("a", "b", "c"), ("p", "q"))
+    monkeypatch.setattr("crosstail.training.evaluation.BATCH", 8)
+
+    def model():
+        torch.manual_seed(0)
+        return algorithms.build("mtl", backbones.build("small_cnn", (3, 12, 12), 8), Task(torch.ones(2, 3).long()))
+
+    def answered(model):
+        said, log_p = answers(model, dataset, np.arange(30), told=True, keep=np.arange(30) % 2 == 0)
+        return said.predicted, said.true, log_p, features(model, dataset, np.arange(30))
+
+    expected = answered(model())
+    with emulated_gpu() as gpu:
+        found = answered(to_gpu(model()))
+    assert len(gpu.reads) == 4 * 3  # batches; predicted classes and log probabilities, then features
+    for on_cpu, on_gpu in zip(expected, found, strict=True):
+        np.testing.assert_allclose(on_gpu, on_cpu, rtol=1e-2 if on_cpu.dtype == np.float16 else 1e-5, atol=1e-6)

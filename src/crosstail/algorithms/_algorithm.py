@@ -90,6 +90,7 @@ class Algorithm(nn.Module):
     presets: ClassVar[dict[str, Preset]] = {}
     step, steps = 0, 1
     chunks = 1
+    low_precision = False  # whether the backbone computes in bfloat16 where nothing is trained, as it does in training
 
     def __init_subclass__(cls) -> None:
         """Make `Hparams` a dataclass, so that the files of algorithms need no decorator."""
@@ -175,7 +176,14 @@ class Algorithm(nn.Module):
 
     def forward(self, x: Tensor, domain: Tensor | None = None) -> Tensor:
         """Class scores (B, C) of inputs and, where they are known, their domains (B,)."""
-        return self.scores(self.backbone(x), domain)
+        return self.scores(self.embed(x), domain)
+
+    def embed(self, x: Tensor) -> Tensor:
+        """Features (B, F) of inputs where nothing is trained, in the precision of the run."""
+        if not self.low_precision:
+            return self.backbone(x)
+        with torch.autocast(x.device.type, torch.bfloat16):
+            return self.backbone(x).float()
 
 
 class WrongTerms(ValueError):

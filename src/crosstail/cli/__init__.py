@@ -23,10 +23,19 @@ from crosstail import __version__, discovery
 LONGEST = 900  # characters of an error
 VERBS = (
     *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "compare", "graph", "export"),
-    *("sweep", "race", "status", "select", "report", "list", "new"),
+    *("sweep", "reproduce", "race", "status", "select", "report", "list", "new"),
 )
 _PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not named after its verb
-_RESUMED = {"demo": "", "fit": "", "embed": "", "sweep": "", "race": "", "predict": "--out", "data": "--download"}
+_RESUMED = {
+    "demo": "",
+    "fit": "",
+    "embed": "",
+    "sweep": "",
+    "reproduce": "",
+    "race": "",
+    "predict": "--out",
+    "data": "--download",
+}
 """The verbs that resume after a stop, with the option that some of them need for it."""
 
 

@@ -34,7 +34,7 @@ def options(*, without: Sequence[str] = ()) -> Parameter:
 
 HIDDEN = Parameter(parse=False)
 SPLIT = ("protocol", "unseen", "folds", "fold", "seed")
-SWEPT = ("algorithm", "second_stage", "hparams", "stop_at", "seed")
+SWEPT = ("algorithm", "second_stage", "stop_at", "seed")
 NAMED_VALUES = Parameter(converter=_named_values, accepts_keys=False, n_tokens=-1, metavar="NAME=VALUE")
 """A dictionary as a repeatable option, such as `--hp lr=0.1 --hp nu=1`."""
 HELP = {

@@ -37,11 +37,13 @@ def predict(
     launcher: Literal["inline", "ray"] = "inline",
     workers: int | None = None,
     as_json: Json = False,
+    page: Annotated[bool, Parameter(negative="--no-page")] = True,
 ) -> None:
     """Example: `crosstail predict run photos/ --site lagos --prior estimate --coverage 0.9 --out classes.csv`
 
     Args:
-        out: A .csv or .json file; default: CSV on standard output. With a file, an interrupted command resumes."""
+        out: A .csv or .json file; default: CSV on standard output. With a file, an interrupted command resumes.
+        page: For photos and an OUT, also write OUT.html: look at them, correct answers, save labels."""
     run = existing_run(run)
     if out is not None:
         require_output(out, files, ".csv", ".json")
@@ -56,7 +58,7 @@ def predict(
     how |= {"weights": weights, "skip_broken": skip_broken, "trust": trust, "launcher": launcher, "workers": workers}
     try:
         with progress_bar(console) as progress:
-            found = predict(run, files, out=out or sys.stdout, **how, as_json=as_json, progress=progress)
+            found = predict(run, files, out=out or sys.stdout, **how, as_json=as_json, page=page, progress=progress)
     except NothingPredicted as error:
         say_all(console, "note", error.notes)
         say_all(console, "skipped", error.skipped)
@@ -68,6 +70,8 @@ def predict(
         _show_prevalence(console, found.predictor, found.decision)
     if out is not None:
         console.print(f"{found.number} predictions in {out}")
+        if found.page is not None:
+            console.print(f"Look at the photos and correct the answers in {found.page}", soft_wrap=True)
         say_predict(console, run, ())
 
 

@@ -16,7 +16,7 @@ from crosstail.cli._run_options import SWEPT, Data, DataSeed, RunOptions, Select
 from crosstail.cli._verb import Json, described, import_torch
 from crosstail.training.spec import in_order
 
-FIXED = ("protocol", "unseen", "fold", "tune", "augment", "evaluations")  # frozen features of all domains
+FIXED = ("hparams", "protocol", "unseen", "fold", "tune", "augment", "evaluations")  # frozen features of all domains
 
 
 @in_order

@@ -28,6 +28,7 @@ def report(
     trust: bool = False,
     metric: Annotated[str, Parameter(help=METRIC)] = metrics.DEFAULT,
     spread: Literal["sd", "se"] | None = None,
+    published: bool = False,
     charts: Annotated[bool, Parameter(negative="--page-only")] = True,
 ) -> None:
     """Example: `crosstail report sweep --out report`, then open report/index.html in a browser.
@@ -39,7 +40,7 @@ def report(
     from crosstail.workflows.report import report
 
     how: dict[str, Any] = {"baseline": baseline, "graphs": graphs, "trust": trust, "metric": metric, "charts": charts}
-    how["spread"] = spread
+    how |= {"spread": spread, "published": published}
     with progress_bar(Console(stderr=True)) as progress:
         found = report(folders, out=out, **how, progress=progress)
     console, runs = Console(highlight=False, markup=False), found.runs

@@ -16,7 +16,7 @@ from crosstail.cli._next import say_next
 from crosstail.cli._progress import progress_bar, sweep_progress
 from crosstail.cli._run_options import SWEPT, Data, RunOptions, options
 from crosstail.cli._verb import Json, described, import_torch
-from crosstail.workflows._output import unused_path
+from crosstail.workflows._output import PLANS, unused_path
 
 if TYPE_CHECKING:
     from crosstail.sweeps.plan import Plan
@@ -29,7 +29,7 @@ def _read_plan(app: App, commands: tuple[str, ...], arguments: ArgumentCollectio
     options = {argument.field_info.name: argument for argument in arguments if argument.parse and not argument.children}
     if not (given := options.pop("plan").tokens):
         return
-    file = Path(given[0].value)
+    file = shipped if (shipped := PLANS / f"{given[0].value}.toml").is_file() else Path(given[0].value)
     try:
         plan = tomllib.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -82,7 +82,8 @@ def sweep(
 
     Args:
         algorithm: A method such as boda or boda:retrain, or a file; repeatable.
-        plan: A TOML file with these options as keys, and DATA as `dataset`; the command line takes precedence.
+        plan: A TOML file with these options as keys, and DATA as `dataset`, or a plan of the paper such as mdlt or dg.
+            The command line takes precedence.
         dry_run: Only estimate the number of runs, the time and the disk space."""
     spec = options.spec(dataset=known_source(dataset))
     check_spec(spec, algorithm)

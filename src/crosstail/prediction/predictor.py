@@ -121,7 +121,7 @@ class Predictor:
 
     def _trained(self, inputs: Tensor) -> Tensor:
         with torch.inference_mode():
-            z: Tensor = self.algorithm.backbone(inputs)
+            z: Tensor = self.algorithm.embed(inputs)
             return z
 
     def scored(self, z: Tensor, domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:

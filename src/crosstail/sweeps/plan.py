@@ -23,7 +23,8 @@ class Plan:
     algorithms. A method is an algorithm with or without a second stage, such as `boda` or `boda:retrain`.
     """
 
-    shared: RunSpec  # resolved; each run replaces its algorithm, second stage, hparams, seed, unseen domain and fold
+    # Resolved; each run replaces its algorithm, second stage, seed, unseen domain, fold, and hparams: here those fixed.
+    shared: RunSpec
     methods: tuple[str, ...]
     unseen: tuple[str | None, ...] = (None,)  # with dg, the domains that are left out in turn
     trials: int = 20
@@ -87,8 +88,13 @@ class Plan:
         return hashlib.sha256(msgspec.json.encode(self, order="deterministic")).hexdigest()[:16]
 
 
-def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: int = 3) -> Plan:
-    """A plan with its trials drawn; names are checked now instead of in every run."""
+def make(
+    shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: int = 3, domains: Sequence[str] | None = None
+) -> Plan:
+    """A plan with its trials drawn; names are checked now instead of in every run.
+
+    Hyperparameters in `shared` are fixed for all methods. With `domains`, the data need not be there.
+    """
     from crosstail.data import load_source
     from crosstail.training.resolve import canonical_method, resolve
 
@@ -96,10 +102,11 @@ def make(shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: in
     if not known:
         raise ValueError("a sweep needs at least one method, such as --algorithm boda:retrain")
     plain: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "seed": 0, "second_lr": None}
-    shared = replace(resolve(replace(shared, **plain)), hparams={}, second_lr=shared.second_lr)
+    shared = replace(resolve(replace(shared, **plain)), hparams=shared.hparams, second_lr=shared.second_lr)
     unseen: tuple[str | None, ...] = (shared.unseen,)
     if shared.unseen_domains and shared.unseen is None:
-        unseen = tuple(dict.fromkeys(spec.unseen for spec in protocols.parts(shared, load_source(shared))))
+        found = domains or (spec.unseen for spec in protocols.parts(shared, load_source(shared)))
+        unseen = tuple(dict.fromkeys(found))
     return with_draws(Plan(shared=shared, methods=known, unseen=unseen, trials=trials, seeds=seeds))
 
 
@@ -120,10 +127,10 @@ def draw(method: str, trials: Sequence[int], shared: RunSpec, seed: int = 0) -> 
     name, found = split_method(method)[0], []
     for trial in trials:
         # The last digits of an exponential depend on the machine.
-        values = drawn(shared, name, trial, seed).items()
-        found.append(
-            all_hparams(shared, name, {hp: float(f"{v:.6g}") if isinstance(v, float) else v for hp, v in values})
-        )
+        given = {
+            hp: float(f"{v:.6g}") if isinstance(v, float) else v for hp, v in drawn(shared, name, trial, seed).items()
+        }
+        found.append(all_hparams(shared, name, given | shared.hparams))
     return found
 
 

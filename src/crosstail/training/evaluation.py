@@ -1,7 +1,7 @@
 """Accuracy per pair, features, and their transferability graph."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -14,6 +14,7 @@ from torch import Tensor
 
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, to_input
+from crosstail.data.batches.ahead import Courier, ahead, in_thread
 from crosstail.losses import PairStatistics
 from crosstail.metrics import Answers, find
 from crosstail.metrics._link import log_probabilities
@@ -33,19 +34,35 @@ def _map(
     algorithm: Algorithm,
     dataset: DomainDataset,
     rows: NDArray[np.int64],
-    function: Callable[..., Tensor],
+    function: Callable[..., Sequence[Tensor]],
     *,
-    told: bool,
-) -> Iterator[tuple[slice, Tensor]]:
-    """A function of the inputs, and if `told` of the domains, in batches: which of the rows, and its values."""
-    was_training = algorithm.training
+    told: bool = False,
+    fetched: bool = True,
+) -> Iterator[tuple[slice, Sequence[Tensor]]]:
+    """A function of the inputs, and if `told` of the domains, in batches: which of the rows, and its values.
+
+    While a batch is computed, the next one is read and sent, and the values of the one before are `fetched`.
+    """
+    was_training, kind = algorithm.training, dataset.kind
     device = next(chain(algorithm.parameters(), algorithm.buffers())).device  # a fitted head may have buffers only
+    courier, raw = Courier(device), kind.picture and device.type != "cpu"
+
+    def read(i: int) -> list[Tensor]:
+        part = rows[i : i + BATCH]
+        x = torch.from_numpy(dataset.x[part]) if raw else to_input(dataset.x[part])
+        return [x, torch.from_numpy(dataset.domain[part])] if told else [x]
+
+    def values(x: Tensor, *domain: Tensor) -> Callable[[], Sequence[Tensor]]:
+        found = function(kind.scaled(x) if raw else x, *domain)
+        return courier.fetch(found) if fetched else lambda: found
+
+    starts = range(0, len(rows), BATCH)
+    inputs = in_thread(read, starts) if raw or kind.decodes else map(read, starts)
     algorithm.eval()
     with torch.no_grad():
-        for at in (slice(i, i + BATCH) for i in range(0, len(rows), BATCH)):
-            part = rows[at]
-            domain = [torch.from_numpy(dataset.domain[part]).to(device)] if told else []
-            yield at, function(to_input(dataset.x[part]).to(device), *domain)
+        arrived = ahead(map(courier.send, inputs))
+        for i, found in zip(starts, ahead(values(*given) for given in arrived), strict=True):
+            yield slice(i, i + BATCH), found
     algorithm.train(was_training)
 
 
@@ -67,10 +84,14 @@ def answers(
     predicted, true = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.float16)
     log_p = np.zeros((int(keep.sum()), dataset.num_classes), np.float16)
     place, own = keep.cumsum() - 1, np.arange(first, len(rows), step)  # of a row among those that are kept; our rows
-    for at, scores in _map(algorithm, dataset, rows[own], algorithm, told=told):
+
+    def answer(x: Tensor, domain: Tensor | None = None) -> Sequence[Tensor]:
+        scores = algorithm(x, domain)
+        return scores.argmax(1), log_probabilities(scores.float()).clamp(min=LEAST)
+
+    for at, said in _map(algorithm, dataset, rows[own], answer, told=told):
         part = own[at]
-        predicted[part] = scores.argmax(1).cpu().numpy()
-        found = log_probabilities(scores.float()).clamp(min=LEAST).cpu().numpy()
+        predicted[part], found = (values.numpy() for values in said)
         true[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
         log_p[place[part][keep[part]]] = found[keep[part]]
     if fabric and step > 1:
@@ -114,8 +135,8 @@ def split_accuracies(
 def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:
     """The features (N, F) of these rows."""
     found = np.empty((len(rows), algorithm.backbone.num_features), np.float32)
-    for at, z in _map(algorithm, dataset, rows, algorithm.backbone, told=False):
-        found[at] = z.cpu().numpy()
+    for at, (z,) in _map(algorithm, dataset, rows, lambda x: [algorithm.embed(x)]):
+        found[at] = z.numpy()
     return found
 
 
@@ -125,7 +146,7 @@ def stream_statistics(
     """The exact statistics of the training features, or of a process's share, without keeping the features."""
     rows = dataset.rows("train")[share[0] :: share[1]]
     y, domain = torch.from_numpy(dataset.y[rows]), torch.from_numpy(dataset.domain[rows])
-    for at, z in _map(algorithm, dataset, rows, algorithm.backbone, told=False):
+    for at, (z,) in _map(algorithm, dataset, rows, lambda x: [algorithm.embed(x)], fetched=False):
         into.to(z.device).update(z, y[at].to(z.device), domain[at].to(z.device))
     return into
 

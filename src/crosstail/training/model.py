@@ -22,7 +22,9 @@ def build_algorithm(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.in
     """The untrained model of a resolved spec, for inputs of one shape and training counts (D, C)."""
     torch.manual_seed(spec.seed)
     backbone = _build_backbone(spec, shape)
-    return algorithms.build(spec.algorithm, backbone, Task(torch.from_numpy(counts)), spec.hparams)
+    algorithm = algorithms.build(spec.algorithm, backbone, Task(torch.from_numpy(counts)), spec.hparams)
+    algorithm.low_precision = spec.precision == "bf16"
+    return algorithm
 
 
 def _build_backbone(spec: RunSpec, shape: tuple[int, ...]) -> Backbone:
@@ -43,11 +45,14 @@ def build_final_model(spec: RunSpec, shape: tuple[int, ...], counts: NDArray[np.
         return build_algorithm(spec, shape, counts)
     stage, task = second_stages.find(spec.second_stage), Task(torch.from_numpy(counts))
     backbone = _build_backbone(spec, shape)
+    head = stage.head(backbone.num_features, *counts.shape) if stage.head else None
     if isinstance(stage, FittedStage):
-        return FittedModel(backbone, task, stage.head(backbone.num_features, *counts.shape))
-    model = algorithms.build(stage.algorithm, backbone, task)
-    if stage.head:
-        model.head = stage.head(backbone.num_features, *counts.shape)
+        assert head is not None
+        model: Algorithm = FittedModel(backbone, task, head)
+    else:
+        model = algorithms.build(stage.algorithm, backbone, task)
+        model.head = head or model.head
+    model.low_precision = spec.precision == "bf16"
     return model
 
 

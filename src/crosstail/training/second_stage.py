@@ -36,7 +36,7 @@ def run_second_stage(
         selected = train(model, seen, spec, stage=2, **how, folder=folder, fabric=fabric, **common)
         model.load_state_dict(selected.weights)
         scored = held_out(model, seen, **scoring(spec, model)) if fabric.is_global_zero else None
-        model.backbone = algorithm.backbone
+        model.backbone, model.low_precision = algorithm.backbone, algorithm.low_precision
         return model, selected.step, scored
     if not fabric.is_global_zero:  # the other processes wait for the result
         return algorithm, 0, None
@@ -50,7 +50,7 @@ def run_second_stage(
     scored = held_out(model, seen, **scoring(spec, model))
     accuracy: dict[str, Any] = split_accuracies(vars(scored[0]), spec.selected_on, vars(scored[1]))
     folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
-    model.backbone = algorithm.backbone
+    model.backbone, model.low_precision = algorithm.backbone, algorithm.low_precision
     return model.to(next(algorithm.parameters()).device), 0, scored
 
 

@@ -3,6 +3,9 @@
 from itertools import chain, count
 from pathlib import Path
 
+PLANS = Path(__file__).parent / "plans"
+"""The plans of the paper's tables, for `sweep --plan` and `reproduce`."""
+
 
 def refuse_foreign(out: Path, own: bool) -> None:
     """Refuse a folder with a page or a run, unless they are the command's own: its page would replace them."""

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from crosstail.data import kind_of
+from crosstail.data.images.files import ImageFiles
 from crosstail.prediction import scoring
 from crosstail.prediction.answers import CSV, JSON, AnswerFile, Parts, blocks_of, mark_of, shown_classes
 from crosstail.prediction.decision import Decision, decide
@@ -18,6 +19,8 @@ from crosstail.prediction.scoring import NamedInputs, Scores, in_process, on_ray
 from crosstail.prediction.sets import require_coverage
 from crosstail.prediction.sites import sites_of
 from crosstail.progress import Progress, silent
+from crosstail.reports.review import Review
+from crosstail.reports.wording import several
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,8 @@ class Predicted:
     site_notes: Sequence[str]
     decision: Decision | None
     """With its notes and, for the prior `estimate`, the shares; None if no input was left to predict."""
+    page: Path | None = None
+    """To look at the photos."""
 
 
 class NothingPredicted(ValueError):
@@ -61,6 +66,7 @@ def predict(
     launcher: Literal["inline", "ray"] = "inline",
     workers: int | None = None,
     as_json: bool = False,
+    page: bool = False,
     progress: Progress = silent,
 ) -> Predicted:
     """Predict the class of images or vectors, with a calibrated probability for each class.
@@ -86,6 +92,8 @@ def predict(
         launcher: inline: in this process; ray: on the cluster at $RAY_ADDRESS, or here.
         workers: Actors on Ray; default: one per GPU, or one per core.
         as_json: Write JSON, whatever `out` is.
+        page: If `out` is a file and the inputs are photos, also write a page beside it, to look at them and to correct
+            the answers; it saves labels as a manifest.
         progress: Called as the work advances.
     """
     if coverage is not None:
@@ -93,6 +101,10 @@ def predict(
     predictor = Predictor(run, weights, trust)
     names, x, table, missing = find_inputs(files, predictor, skip_missing=skip_broken)
     where = sites_of(predictor, names, site, table)
+    review = None
+    if page and isinstance(out, Path) and isinstance(x, ImageFiles):
+        review = Review(x, names, predictor.classes, where.names)
+        x = x if launcher == "ray" else review.watched
     named, classes = NamedInputs(names, x, where.domain, skip_broken), np.array(predictor.classes, object)
     shown, blocks = shown_classes(len(classes), top), blocks_of(len(names), len(classes), scoring.BATCH)
     if prior == "estimate" and len(blocks) > 1:
@@ -117,6 +129,8 @@ def predict(
             if members is not None:
                 table["set"] = [classes[row].tolist() for row in members]
                 table["review"] = members.sum(1) != 1
+            if review is not None:
+                review.add(rows[some], probabilities, members)
             yield some.start == 0 and not answers.written, table, probabilities
 
     def texts(rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> Iterable[str]:
@@ -151,9 +165,12 @@ def predict(
         raise NothingPredicted(text, [*missing, *answers.skipped], where.notes)
     number, unread = answers.written, [*missing, *answers.skipped]
     answers.finish(form.end)
+    made = out.with_suffix(".html") if review is not None and review.parts and isinstance(out, Path) else None
+    if review is not None and made is not None:
+        review.save(made, f"{predictor.run.path.name}: answers for {several(number, 'photo')}")
     whole = pd.concat(tables, ignore_index=True) if out is None else None
     probable = np.concatenate(kept_probabilities) if out is None else None
-    return Predicted(predictor, number, whole, probable, unread, where.notes, found)
+    return Predicted(predictor, number, whole, probable, unread, where.notes, found, made)
 
 
 def _counted(progress: Progress, start: int, total: int) -> Progress:

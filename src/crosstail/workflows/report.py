@@ -34,6 +34,7 @@ def report(
     trust: bool = False,
     metric: str = "accuracy",
     spread: Spread | None = None,
+    published: bool = False,
     charts: bool = True,
     progress: Progress = silent,
 ) -> Report:
@@ -48,12 +49,13 @@ def report(
         metric: Metric shown in all tables; all but accuracy require stored probabilities.
         spread: What follows ± in tables over seeds: the standard deviation, or the standard error of the mean; default:
             sd, with dg se as in DomainBed.
+        published: Also set the figures of the paper and of DomainBed that are known beside these.
         charts: Also write each chart to a file.
         progress: Called while the features of the runs in `graphs` are computed.
     """
     results = Results(read_runs(folders), metric, baseline, spread)
     models = [model_features(run, trust, progress) for run in graphs]
-    page = write_report(out, results, models, files=charts)
+    page = write_report(out, results, models, files=charts, published=published)
     methods, notes = list(dict.fromkeys(results.runs.chosen["method"])), []
     if (wanted := baseline or BASELINE) not in methods:
         notes.append(f"no runs of {wanted!r}, so no gains; set --baseline to one of {', '.join(methods)}")

@@ -198,8 +198,7 @@ def base_size(resolution: int) -> int:
 
 
 def evaluation_view(pixels: Pixels, resolution: int, *, whole: bool = False) -> Pixels:
-    """The view that models are evaluated on, resized: the central square, or the whole image."""
-    # Differs from the paper: its code, like DomainBed, squeezes the whole image into the square.
+    """The view that models are evaluated on, resized: the central square as large as the shorter side, or all of it."""
     if whole:
         return resize(pixels, resolution)
     side = min(pixels.shape[:2])

@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from functools import cached_property
@@ -27,6 +27,7 @@ RESOLUTION = 224
 
 _KEPT = 64 << 20  # bytes of files in memory, so that small data are read from disk only once
 
+Watcher = Callable[[int, Pixels], None]
 State = tuple[int, int]  # size and modification time of a file: both change with its content
 
 
@@ -133,6 +134,7 @@ class ImageFiles:
         if self.in_files:  # data that are loaded again, as without their broken images, are not read again
             self.table = _tables.setdefault((self.root.resolve(), _checksum(self._paths, self.rows)), self.table)
         self._cache: DecodedCache | None = None
+        self._watcher: Watcher | None = None
         self.whole = False  # whether the evaluation view is the whole image, squeezed
 
     def __len__(self) -> int:
@@ -173,6 +175,8 @@ class ImageFiles:
             pixels = read_image(given, at_least=base_size(self.resolution), name=self._source(row)[1])
             if self._cache:
                 self._cache.write(row, *state, pixels)
+        if self._watcher:
+            self._watcher(row, pixels)
         return pixels
 
     def content(self, i: int) -> bytes:
@@ -201,6 +205,10 @@ class ImageFiles:
         key = f"{self.root.resolve()} {self._index_checksum()} {base_size(self.resolution)} {VERSION} {PIL.__version__}"
         path = (folder or cache_folder() / "decoded") / hashlib.sha256(key.encode()).hexdigest()[:32]
         return self._changed(_cache=DecodedCache(path, len(self._paths), max_bytes=max_bytes))
+
+    def watched(self, watcher: Watcher) -> "ImageFiles":
+        """The same files; the watcher is told the number and the pixels of each image that is decoded."""
+        return self._changed(_watcher=watcher)
 
     def paths(self, rows: Any = slice(None)) -> list[str]:
         return self._paths.take(pa.array(np.atleast_1d(self.rows[rows]))).to_pylist()

@@ -33,17 +33,16 @@ def load_manifest(
     """Load the samples that a table lists: `domain`, `label`, optionally `split` and `group`, and `path` or `x`.
 
     `columns` maps these names to those in the file, as in {"domain": "site"}. Paths are relative to `root`, by default
-    the folder of the manifest. `x` is a row number of the array in the .npy or .npz file of the same name. Without a
-    split column, the samples get the split of user data.
+    the folder of the manifest, or the folder that they share if all are absolute. `x` is a row number of the array in
+    the .npy or .npz file of the same name. Without a split column, the samples get the split of user data.
     """
     manifest = read_manifest(Path(path), columns)
     x: Samples
     if manifest.key == "x":
         x = _rows(manifest)
     else:
-        manifest, x = _files(
-            manifest, Path(root or manifest.file.parent), skip_missing=options.get("skip_broken", False)
-        )
+        folder = Path(root or _shared(manifest) or manifest.file.parent)
+        manifest, x = _files(manifest, folder, skip_missing=options.get("skip_broken", False))
     return _as_dataset(manifest, x, **options)
 
 
@@ -108,6 +107,12 @@ def _files(manifest: Manifest, folder: Path, *, skip_missing: bool) -> tuple[Man
         manifest = replace(manifest, table=manifest.table[~missing], notes=notes)
     kept = pa.array(manifest.table["path"], pa.string())
     return manifest, ImageFiles(folder, kept, sizes=sizes[~missing])
+
+
+def _shared(manifest: Manifest) -> str:
+    """The folder that holds all samples, if all paths are absolute."""
+    paths = manifest.table["path"]
+    return os.path.commonpath([os.path.dirname(path) for path in paths]) if paths.str.startswith("/").all() else ""  # noqa: PTH120
 
 
 def _inside(manifest: Manifest, folder: Path) -> Manifest:

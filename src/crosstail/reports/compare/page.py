@@ -12,6 +12,7 @@ from crosstail.reports.compare.feature_charts import ModelFeatures, bound_table,
 from crosstail.reports.compare.gain_charts import gain_chart, gain_table
 from crosstail.reports.compare.method_runs import by_method
 from crosstail.reports.compare.paper_table import paper_table
+from crosstail.reports.compare.published import published_table
 from crosstail.reports.compare.ranks import ranks
 from crosstail.reports.compare.results import Results
 from crosstail.reports.compare.significance import SEARCHED, THESE, verdict
@@ -41,9 +42,11 @@ UNSEEN = " With dg, all are measured on the unseen domains."
 NAMED = 20  # skipped folders that are listed
 
 
-def write_report(out: Path, results: Results, models: Sequence[ModelFeatures] = (), *, files: bool = True) -> Path:
-    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/."""
-    page = list(blocks(results, models))
+def write_report(
+    out: Path, results: Results, models: Sequence[ModelFeatures] = (), *, files: bool = True, published: bool = False
+) -> Path:
+    """Write OUT/index.html, OUT/tables/ and, unless `files` is False, OUT/charts/; `published` adds others' figures."""
+    page = list(blocks(results, models, published))
     title = f"Results{of_the(results.of)} on {listing(list(results.files), 3)}"
     html.save(Document(title, page), out / "index.html")
     for block in page:
@@ -59,7 +62,7 @@ def write_report(out: Path, results: Results, models: Sequence[ModelFeatures] = 
     return out / "index.html"
 
 
-def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[Block]:
+def blocks(results: Results, models: Sequence[ModelFeatures] = (), published: bool = False) -> Iterator[Block]:
     """What the runs show; `models` are those whose features to draw."""
     runs, chosen, found, summary = results.runs, results.runs.chosen, results.methods, results.summary
     names, metric = results.files, results.of
@@ -83,6 +86,8 @@ def blocks(results: Results, models: Sequence[ModelFeatures] = ()) -> Iterator[B
         yield overall(summary)
         yield from filter(None, [effects(summary)])
         yield from ranks(summary)
+    if published and results.metric == DEFAULT:
+        yield from filter(None, [published_table(results)])
     for data, name in names.items():
         yield Heading(data)
         if len(names) > 1:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
@@ -26,7 +27,7 @@ def render(document: Document) -> str:
     draws = any(isinstance(block, Chart) for block in document.blocks)
     contents = _contents(document)
     about = {"title": document.title, "contents": contents, "addresses": list(contents)}
-    return _template().render(**about, blocks=blocks, draws=draws)
+    return template("page.html.jinja").render(**about, blocks=blocks, draws=draws)
 
 
 def save(document: Document, path: Path) -> None:
@@ -36,13 +37,14 @@ def save(document: Document, path: Path) -> None:
 
 
 @cache
-def _template() -> Template:
+def template(name: str) -> Template:
+    """A page of this package, which escapes what it shows."""
     loader = PackageLoader("crosstail.reports", "document")
     environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
     for function in (_classes, _kind_of, _marked, _prose, _shade, _specification, _thumbnail, _vega):
         environment.globals[function.__name__.lstrip("_")] = function
-    return environment.get_template("page.html.jinja")
+    return environment.get_template(name)
 
 
 def _kind_of(block: Block) -> str:
@@ -89,10 +91,13 @@ def _shade(table: Table, i: int, j: int) -> Markup | str:
 
 def _specification(chart: Chart) -> Markup:
     """Vega-Lite JSON for a script element."""
-    # Vega replaces the element's label by the description. "</script" or "<!--" in a name from the data would end the
-    # script element early.
-    specification = chart.drawing.to_dict() | {"description": chart.alternative}
-    return Markup(json.dumps(specification).replace("<", "\\u003c"))
+    # Vega replaces the element's label by the description.
+    return data(chart.drawing.to_dict() | {"description": chart.alternative})
+
+
+def data(value: Any) -> Markup:
+    """JSON for a script element, which "</script" or "<!--" in a name would end early."""
+    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def _thumbnail(picture: Picture, side: int) -> str:
