@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from crosstail.ahead import Courier, ahead, in_thread
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, to_input
-from crosstail.data.batches.ahead import Courier, ahead, in_thread
 from crosstail.losses import PairStatistics
 from crosstail.metrics import Answers, find
 from crosstail.metrics._link import log_probabilities

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from crosstail.data.batches.ahead import Courier, ahead
+from crosstail.ahead import Courier, ahead
 from crosstail.data.batches.batch import DomainBatch, to_input
 from crosstail.data.batches.buffers import BufferPool
 from crosstail.data.batches.row_streams import VIEWS, Rows, class_balanced_stream, drawn_stream, instance_stream

@@ -8,8 +8,8 @@ import pytest
 import torch
 from tests.emulated_gpu import CUDA, emulated_gpu
 
+from crosstail.ahead import Courier, ahead, in_thread
 from crosstail.data import DomainBatches, DomainDataset
-from crosstail.data.batches.ahead import Courier, ahead, in_thread
 from crosstail.data.images.augment import Augment
 
 SIZE, EACH = 16, 6
