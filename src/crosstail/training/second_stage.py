@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ import torch
 from crosstail import algorithms, backbones, second_stages
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, shot_thresholds
+from crosstail.data.activations import Activations
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
 from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import features, split_accuracies
@@ -17,15 +18,32 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.held_out import HeldOut, held_out
 from crosstail.training.loop import train
 from crosstail.training.resolve import steps_of_stages
-from crosstail.training.result import Evaluation
+from crosstail.training.result import Evaluation, Tuned
 from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec
+from crosstail.training.tuned_share import TunedPart, choose
+
+
+class Staged(NamedTuple):
+    """The final model, the step that was selected (0 if fitted), and, in the main process, its held-out answers."""
+
+    model: Algorithm
+    step: int = 0
+    scored: tuple[HeldOut, HeldOut] | None = None
+    tuned: Tuned | None = None
 
 
 def run_second_stage(
-    spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset, *, folder: RunFolder, fabric: AnyFabric, **common: Any
-) -> tuple[Algorithm, int, tuple[HeldOut, HeldOut] | None]:
-    """The final model, the step that was selected (0 if fitted), and, in the main process, its held-out answers."""
+    spec: RunSpec,
+    algorithm: Algorithm,
+    dataset: DomainDataset,
+    part: TunedPart | None,
+    *,
+    folder: RunFolder,
+    fabric: AnyFabric,
+    **common: Any,
+) -> Staged:
+    """Train or fit it; of a network with a tuned part, with the share of tuned weights that suits it best."""
     assert spec.second_stage is not None
     stage = second_stages.find(spec.second_stage)
     if isinstance(stage, TrainedStage):
@@ -37,21 +55,39 @@ def run_second_stage(
         model.load_state_dict(selected.weights)
         scored = held_out(model, seen, **scoring(spec, model)) if fabric.is_global_zero else None
         model.backbone, model.low_precision = algorithm.backbone, algorithm.low_precision
-        return model, selected.step, scored
+        return Staged(model, selected.step, scored)
     if not fabric.is_global_zero:  # the other processes wait for the result
-        return algorithm, 0, None
+        return Staged(algorithm)
     # After an interruption the head is fitted again.
     began = time.perf_counter()
     folder.keep_records(2, -1)
-    seen = embedded(algorithm, dataset)
-    head = stage.fit(features_of(spec, stage, algorithm, seen))
-    model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
+    tuned: Tuned | None = None
+    if part is None:
+        model, scored = _fitted(spec, stage, algorithm, embedded(algorithm, dataset))
+    else:
+        tried: dict[float, tuple[FittedModel, tuple[HeldOut, HeldOut]]] = {}
+        for share in part.shares(len(dataset.rows("val"))):
+            part.move(share)
+            tried[share] = _fitted(spec, stage, algorithm, embedded(algorithm, dataset, untuned=share == 0))
+            if progress := common.get("progress"):
+                progress("choosing how far to tune", len(tried), 5)
+        tuned = choose({share: every.validation for share, (_, (every, _)) in tried.items()})
+        part.move(tuned.share)
+        model, scored = tried[tuned.share]
     seconds = round(time.perf_counter() - began, 3)
-    scored = held_out(model, seen, **scoring(spec, model))
     accuracy: dict[str, Any] = split_accuracies(vars(scored[0]), spec.selected_on, vars(scored[1]))
     folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
     model.backbone, model.low_precision = algorithm.backbone, algorithm.low_precision
-    return model.to(next(algorithm.parameters()).device), 0, scored
+    return Staged(model.to(next(algorithm.parameters()).device), 0, scored, tuned)
+
+
+def _fitted(
+    spec: RunSpec, stage: FittedStage, algorithm: Algorithm, seen: DomainDataset
+) -> tuple[FittedModel, tuple[HeldOut, HeldOut]]:
+    """A model from features to scores, and its held-out answers."""
+    head = stage.fit(features_of(spec, stage, algorithm, seen))
+    model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
+    return model, held_out(model, seen, **scoring(spec, model))
 
 
 def scoring(spec: RunSpec, algorithm: Algorithm) -> dict[str, Any]:
@@ -90,8 +126,14 @@ def features_of(
     return replace(given, classifier=linear_classifier(algorithm, given)) if stage.needs_classifier else given
 
 
-def embedded(algorithm: Algorithm, dataset: DomainDataset) -> DomainDataset:
-    """Every sample embedded once, unless the samples are features already."""
+def embedded(algorithm: Algorithm, dataset: DomainDataset, untuned: bool = False) -> DomainDataset:
+    """Every sample embedded once, unless the samples are features already, or those of the `untuned` network."""
+    if (
+        untuned
+        and isinstance(dataset.x, Activations)
+        and algorithm.backbone.num_features == dataset.x.features.shape[1]
+    ):
+        return dataset.with_x(dataset.x.features)
     if isinstance(algorithm.backbone.layers, torch.nn.Identity):
         return dataset
     return dataset.with_x(features(algorithm, dataset, np.arange(len(dataset))))
