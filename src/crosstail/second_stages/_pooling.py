@@ -39,7 +39,7 @@ def eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenvalues and eigenvectors; torch's library gives up on some matrices of low rank that NumPy's solves."""
     try:
         values, vectors = torch.linalg.eigh(matrix)
-    except torch.linalg.LinAlgError:
+    except RuntimeError:  # LinAlgError
         values, vectors = map(torch.from_numpy, np.linalg.eigh(matrix.numpy()))
     return values, vectors
 

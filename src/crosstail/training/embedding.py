@@ -196,8 +196,8 @@ def activations(
         network(to_input(images[others[:MEASURED]]))
         seconds = (time.perf_counter() - began) / min(MEASURED, len(others))
         note = (
-            f"there was room for the activations of {fit:,} of {n:,} images: those of the others were computed whenever they "
-            f"were needed, about {1000 * seconds:.0f} ms for each; all take {n * each / 1e9:.1f} GB (--cache)"
+            f"there was room for the activations of {fit:,} of {n:,} images: those of the others were computed when "
+            f"they were needed, about {1000 * seconds:.0f} ms for each; all take {n * each / 1e9:.1f} GB (--cache)"
         )
     return Activations(
         files=[file for _, file in files.values()],
