@@ -166,7 +166,8 @@ def held_out(
 ) -> tuple[HeldOut, HeldOut]:
     """Score the validation and test samples, if `informed` with their domain given too.
 
-    The processes of a `fabric` share them. The first has all samples; the second only the ones whose log probabilities are kept, with them.
+    The processes of a `fabric` share them. The first has all samples; the second only the ones whose log probabilities
+    are kept, with them.
     """
     rows = np.flatnonzero(np.isin(dataset.split, ("val", "test")))
     keep = np.zeros(len(rows), bool)
