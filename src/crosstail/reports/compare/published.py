@@ -2,6 +2,7 @@
 
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -47,7 +48,7 @@ def published_table(results: Results) -> Table | None:
     table["difference"] = table["ours"] - table["published"]
     table[["low", "high"]] = table[["low", "high"]].sub(table["published"], axis=0)
     names = ["data", "method", "ours", "published", "error", "difference", "low", "high", "source"]
-    columns: Columns = {name: lambda row, name=name: row[name] for name in names[:2]}
+    columns: Columns = {"data": itemgetter("data"), "method": itemgetter("method")}
     columns |= {"ours": shown("ours"), "published": _with_error, "difference": shown("difference", 1, "+")}
     columns["95 % interval"] = lambda row: interval(row["low"], row["high"], "+z")
     columns["source"] = lambda row: "" if pd.isna(row["source"]) else row["source"]
