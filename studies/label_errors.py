@@ -1,8 +1,8 @@
 """Are wrong labels found, and is their share in the list as stated? docs/results/label-errors.md.
 
 Flips one in twenty labels of each set, or none, cross-validates the default on the result, and counts how many of the
-samples that `crosstail audit --run` lists were flipped. Takes ten minutes on one core once the images are embedded; sets
-that are in studies/records are not repeated, and `--page` writes the page from these alone:
+samples that `crosstail audit --run` lists were flipped. Takes ten minutes on one core once the images are embedded;
+sets that are in studies/records are not repeated, and `--page` writes the page from these alone:
 
     python -m studies.label_errors --data ../shared/data --out runs/label_errors
     python -m studies.label_errors --page
