@@ -104,7 +104,7 @@ def test_sweep_takes_the_plan_by_its_name(plan, data, monkeypatch, tmp_path) -> 
         cli.main(["sweep", "pacs", "--plan", plan, "--out", str(tmp_path / "s"), "--dry-run"])
     own = next(job for name in work.tables() for job in work.jobs(name) if work.tables()[name].get("plan") == plan)
     assert seen["spec"].protocol == own.spec.protocol and seen["spec"].backbone == own.spec.backbone
-    assert seen["spec"].freeze == own.spec.freeze and seen["trials"] in (1, 20)
+    assert seen["spec"].tune == own.spec.tune and seen["trials"] in (1, 20)
 
 
 def test_a_table_runs_to_its_page_with_the_published_figures(run) -> None:
