@@ -30,7 +30,9 @@ def found():
     log_p = np.log(np.where(np.arange(2) == domain[:, None], 0.9, 0.1)).astype(np.float16)
     names = {"domains": ["d0", "clinic"], "classes": ["c0", "c1"], "counts": np.array([[150, 40], [0, 0]])}
     about = {"y": y, "domain": domain, "row": np.arange(60), "log_p": log_p, "true": log_p[np.arange(60), y]}
-    sets = pd.DataFrame({"domain": domain, "class": y, "inside": domain == 0, "size": 1 + domain})
+    sets = pd.DataFrame(
+        {"domain": domain, "class": y, "inside": domain == 0, "size": 1 + domain, "review": domain == 1}
+    )
     answers = Answers(**names, **about, predicted=domain.copy())
     return Evaluated(answers, LeftOut(3, 0, {"moped": 7}), samples, sets)
 

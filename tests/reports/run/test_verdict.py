@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from crosstail.reports.document.model import Cards, Code, Items, Text
-from crosstail.reports.run.critical import critical_blocks, critical_summary
+from crosstail.reports.run.critical import critical_blocks, critical_tables
 from crosstail.reports.run.tested import Tested as Shown
 from crosstail.reports.run.verdict import next_steps, tone, usable
 
@@ -71,14 +71,14 @@ def test_what_is_low_is_said_where_the_average_is_no_better(make_result):
 def test_what_must_not_be_missed_comes_first(make_result):
     """The recall of the class in every domain that has test samples of it."""
     result = make_result([[90, 30], [80, 0]], totals=[[100, 60], [100, 0]], known=[[90, 45], [80, 0]])
-    tested = Shown.of_results([msgspec.structs.replace(result, critical=["c1"])])
+    tested = Shown.of_results([msgspec.structs.replace(result, critical={"c1": None})])
     heading, table = critical_blocks(tested)
     assert heading.text == "What must not be missed: c1"
     assert table.header == ["site", "found", "recall, %", "95 % interval", "domain known, %"]
     assert table.rows == [["d0", "30 of 60", "50.0", "37.7 to 62.3", "75.0"]]
-    both = critical_summary(replace(tested, critical=["c1", "c0"]))
+    (both,) = critical_tables(replace(tested, critical=["c1", "c0"]))
     assert [row[0] for row in both.rows] == ["c1, d0", "c0, d0", "c0, d1"]
-    assert "no test samples of c9" in critical_summary(replace(tested, critical=["c9"])).note
+    assert "no test samples of c9" in critical_tables(replace(tested, critical=["c9"]))[0].note
     assert list(critical_blocks(Shown.of_results([result]))) == []
 
 

@@ -1,7 +1,7 @@
 """What pages and tables show of a model: the accuracy of every pair, whatever it was computed from."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,12 @@ from crosstail.metrics import Answers, PairAccuracy, shot_group, wilson
 from crosstail.reports.label_table import label_table
 from crosstail.reports.wording import SAME_TRACKS, TRACKS_NOTE
 from crosstail.training.result import RunResult, mean_counts, pooled
+
+
+def share_of(answers: Answers, hit: NDArray[np.bool_], rows: NDArray[np.bool_] | None = None) -> PairAccuracy:
+    """How often something is so for the samples (N,) of each pair, or for some `rows` of them."""
+    plain = replace(answers, predicted=np.where(hit, answers.y, -1), true=None, log_p=None, informed=None)
+    return PairAccuracy.of(plain if rows is None else plain.keep(rows))
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +57,7 @@ class Tested:
         values, informed = pooled(results), pooled(results, known=True) if known else None
         if not first.spec.unseen_domains:
             values, informed = values.by_class(), informed and informed.by_class()
-        about = informed, first.shots, first.critical, list(unseen), first.spec.unseen_domains
+        about = informed, first.shots, list(first.critical), list(unseen), first.spec.unseen_domains
         return cls(first.domains, first.classes, counts, values, *about)
 
     @property
