@@ -123,12 +123,12 @@ def probability(p: float) -> str:
 
 
 def interval(low: float, high: float, sign: str = "", digits: int = 1) -> str:
-    """Both ends, or nothing where they are unknown.
+    """Both ends, or nothing where they are unknown or the same: equal answers do not show how certain a difference is.
 
-    >>> interval(1.26, 2), interval(float("nan"), 2)
-    ('1.3 to 2.0', '')
+    >>> interval(1.26, 2), interval(float("nan"), 2), interval(0, 0)
+    ('1.3 to 2.0', '', '')
     """
-    return "" if low != low else f"{number(low, digits, sign)} to {number(high, digits, sign)}"
+    return "" if low != low or high - low < 1e-9 else f"{number(low, digits, sign)} to {number(high, digits, sign)}"
 
 
 def both_ends(row: Any) -> str:
