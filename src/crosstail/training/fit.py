@@ -14,9 +14,9 @@ from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.progress import Progress
 from crosstail.storage import only_process
 from crosstail.training import user_file
-from crosstail.training.devices import ONE, Devices, fabric_of
-from crosstail.training.evaluation import graph_of, traced, transferability
-from crosstail.training.folder import MODEL, RunFolder
+from crosstail.training.devices import ONE, Devices, fabric_of, wait_for
+from crosstail.training.evaluation import graph_features, graph_of, traced, transferability
+from crosstail.training.folder import MODEL, RESULT, RunFolder
 from crosstail.training.held_out import held_out, predictions, save_predictions
 from crosstail.training.loop import train
 from crosstail.training.memory import explain_out_of_memory
@@ -120,16 +120,19 @@ def _train_stages(
         common["checkpoint"] = None  # overwritten since
     algorithm.load_state_dict(first["weights"])
     tuned = part.trained() if part else None
-    steps, scored = [first["step"]], None
+    steps, shared = [first["step"]], True
     if spec.second_stage:
-        algorithm, step, scored, chosen = run_second_stage(spec, algorithm, dataset, part, **common)
+        algorithm, step, scored, chosen, shared = run_second_stage(spec, algorithm, dataset, part, **common)
         steps.append(step)
         tuned = chosen or tuned
-
-    if not fabric.is_global_zero:
-        fabric.barrier()
+    else:
+        scored = held_out(algorithm, dataset, **scoring(spec, algorithm), fabric=fabric)
+    own = shared or fabric.is_global_zero
+    z = graph_features(algorithm, dataset, fabric if shared else None) if own else None
+    if scored is None or not fabric.is_global_zero:
+        wait_for(folder.path / RESULT)
         return Run(folder.path, inputs=inputs)
-    every, kept = scored or held_out(algorithm, dataset, **scoring(spec, algorithm))
+    every, kept = scored
     checksum = hashlib.sha256(folder.save(MODEL, algorithm.state_dict())).hexdigest()
     if keep:
         kept.save(folder)
@@ -144,7 +147,7 @@ def _train_stages(
         informed=every if every.test.informed is not None else None,
         others=_as_they_come(kept.validation, calibration),
         tuned=tuned,
-        transferability=transferability(graph_of(algorithm, dataset)),
+        transferability=transferability(graph_of(algorithm, dataset, kept=z)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.samples)),
         weights=inputs.frozen.weights if inputs.frozen else None,
@@ -153,7 +156,6 @@ def _train_stages(
     )
     folder.finish(result)
     known = {"held_out": kept if keep else None, "calibration": calibration, "test": test, "inputs": inputs}
-    fabric.barrier()
     return Run(folder.path, result=result, records=folder.records(), checksum=checksum, **known)
 
 

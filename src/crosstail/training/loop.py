@@ -26,7 +26,7 @@ from crosstail.training.spec import RunSpec
 
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
 
-Tracer = Callable[[Algorithm, DomainDataset], Trace]
+Tracer = Callable[[Algorithm, DomainDataset, AnyFabric], Trace | None]
 """Records the transferability graph at every evaluation."""
 
 
@@ -159,8 +159,8 @@ class _Loop:
             weights = {k: v.detach().cpu().clone() for k, v in self.evaluated.state_dict().items()}
             self.selected = Selected(-math.inf if score is None else score, step, weights)
         self.sums, self.since = {}, step
+        traced = trace(self.evaluated, self.dataset, self.fabric) if trace else None
         if self.fabric.is_global_zero:
-            traced = trace(self.evaluated, self.dataset) if trace else None
             now: dict[str, Any] = {"stage": self.stage, "step": step}
             record = Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, averaged=averaged, trace=traced)
             self.folder.append_record(record)

@@ -184,8 +184,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The `shots` of a data set in a user's file, whose sheet may be gone later."""
     tuned: Tuned | None = None
     """With `--tune last`."""
-    critical: list[str] = []
-    """Classes that must not be missed, whose recall pages show first."""
+    critical: dict[str, Share | None] = {}
+    """Classes that must not be missed, whose recall pages show first, with the recall that each has to reach."""
     known: KnownDomain | None = None
     """If the model uses the domain and was trained on several. All other accuracies are without knowing the domain."""
 
