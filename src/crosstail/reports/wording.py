@@ -217,10 +217,11 @@ def duration(seconds: float) -> str:
 def file_size(size: float) -> str:
     """A number of bytes in a suitable unit.
 
-    >>> file_size(5_400), file_size(12_000_000), file_size(3.1e9)
-    ('5 kB', '12 MB', '3.1 GB')
+    >>> file_size(5_400), file_size(12_000_000), file_size(3.1e9), file_size(2.5e12)
+    ('5 kB', '12 MB', '3.1 GB', '2,500 GB')
     """
     for unit, factor in (("GB", 1e9), ("MB", 1e6)):
         if size >= factor:
-            return f"{size / factor:.2g} {unit}"
+            value = size / factor
+            return f"{value:,.0f} {unit}" if value >= 99.5 else f"{value:.2g} {unit}"
     return f"{size / 1e3:.0f} kB"

@@ -73,8 +73,8 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
         rows=rows,
         faint={i for i, row in enumerate(board) if not row.level},
         note=f"Best {selected_on(on)} on validation first; accuracies in %"
-        f"{', of samples as they come' * find(on).frequent}, ± over the seeds. Lead: by how many points "
-        "the first is ahead on the test set. Seconds: mean of one run, which depends on machine load."
+        f"{', of samples as they come' * find(on).frequent}, ± the standard deviation over the seeds. Lead: by how "
+        "many points the first is ahead on the test set. Seconds: mean of one run, which depends on machine load."
         + (" " + TOLD)
         * known,
     )
