@@ -94,7 +94,8 @@ def choose(said: Mapping[float, Answers]) -> Tuned:
 def tempered(answers: Answers) -> Answers:
     """The same answers with the temperature of the lowest log loss, all pairs weighing the same."""
     assert answers.log_p is not None
-    weights = balanced_weights(answers.y, answers.domain, len(answers.classes))
+    known = answers.counts.sum(0)[answers.y] > 0  # a class without training samples would flatten all others
+    weights = balanced_weights(answers.y, answers.domain, len(answers.classes)) * known
     sharpness = np.exp(fit_sharpness(answers.log_p, answers.y, weights).log_sharpness)
     log_p = log_softmax(sharpness * answers.log_p.astype(np.float64), axis=1)
     return replace(answers, log_p=log_p, true=log_p[np.arange(len(answers)), answers.y])
