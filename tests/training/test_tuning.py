@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -18,6 +19,9 @@ from crosstail.data import to_input
 from crosstail.metrics import Answers, value_on
 from crosstail.prediction.export import export
 from crosstail.prediction.predictor import Predictor
+from crosstail.reports.document import markdown
+from crosstail.reports.run.model_card import model_card
+from crosstail.reports.run.page import run_document
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
@@ -233,9 +237,18 @@ def test_a_tuned_run_predicts_and_is_exported_like_any_other(run, tmp_path):
     assert run.model().embed(torch.from_numpy(run.inputs.embedded().x[test.row]).float()).shape == (len(test), 1280)
 
 
-def test_the_final_model_takes_the_lower_of_the_shares_in_the_middle(run):
-    import msgspec
+def test_the_page_and_the_card_say_what_tuning_gained(run):
+    page, card = run_document(run, None), markdown.render(model_card(run, None, []))
+    share, tuned = f"{100 * run.result.tuned.share:.0f} % of the way", run.result.tuned
+    (start,) = [i for i, block in enumerate(page.blocks) if getattr(block, "text", "") == "What tuning gained"]
+    said, table = page.blocks[start + 1 : start + 3]
+    assert share in said.text and tuned.why in said.text and share in card
+    assert [row[0] for row in table.rows] == ["0", "0.25", "0.5", "0.75", "1"]
+    assert table.rows[1][1] == f"{100 * tuned.tried[1].pair_average:.1f}" and " to " in table.rows[1][3]
+    assert "the last step of stage one: validation chose only how far to tune" in card
 
+
+def test_the_final_model_takes_the_lower_of_the_shares_in_the_middle(run):
     results = [
         msgspec.structs.replace(run.result, tuned=msgspec.structs.replace(run.result.tuned, share=share))
         for share in (1, 0.75, 0, 0.5)

@@ -15,10 +15,10 @@ def tuning_blocks(result: RunResult) -> Iterator[Block]:
     tuned, stages = result.tuned, result.spec.stages
     if tuned is None:
         return
-    yield Heading("What tuning gained", 3)
+    yield Heading("What tuning gained")
     part = "last stage" if stages == 1 else f"last {several(stages, 'stage')}"
     share = f"{100 * tuned.share:.0f} % of the way from the pretrained to the tuned weights"
-    yield Text(f"The {part} of {result.spec.backbone} was tuned; the model has weights {share} ({tuned.why}).")
+    yield Text(f"The {part} of {result.spec.backbone} was tuned. The model has weights {share}: {tuned.why}.")
     if len(tuned.tried) < 2:
         return
     yield Table(
