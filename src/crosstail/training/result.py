@@ -131,7 +131,10 @@ class RawWeights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A share of the tuned weights, on validation: with the 95 % interval of its log loss minus that of the first."""
+    """A share of the tuned weights, on validation, with the 95 % interval of its log loss minus that of the first.
+
+    The log loss is at the best temperature of each share.
+    """
 
     share: Share
     pair_average: Share
@@ -144,6 +147,7 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The share of the tuned weights in their average with the pretrained ones, and those that it was chosen from."""
 
     share: Share
+    why: str
     tried: list[Tried] = []
 
 

@@ -90,7 +90,7 @@ def _at_the_best_share(
             progress("choosing how far to tune", 1 + shares.index(share), len(shares))
     if not fabric.is_global_zero:
         return Staged(algorithm, shared=False)
-    tuned = choose({share: every.validation for share, (_, (every, _)) in tried.items()})
+    tuned = choose({share: kept.validation for share, (_, (_, kept)) in tried.items()})
     part.move(tuned.share)
     model, scored = tried[tuned.share]
     _record(spec, scored, folder, began)
