@@ -14,6 +14,7 @@ from crosstail.data.images.files import ImageFiles
 from crosstail.prediction import scoring
 from crosstail.prediction.answers import CSV, JSON, AnswerFile, Parts, blocks_of, mark_of, shown_classes
 from crosstail.prediction.decision import Decision, decide
+from crosstail.prediction.familiar import Familiar, said_of
 from crosstail.prediction.predictor import Predictor, find_inputs
 from crosstail.prediction.scoring import NamedInputs, Scores, in_process, on_ray, predict_inputs
 from crosstail.prediction.sets import require_coverage
@@ -40,6 +41,8 @@ class Predicted:
     """With its notes and, for the prior `estimate`, the shares; None if no input was left to predict."""
     page: Path | None = None
     """To look at the photos."""
+    drift: Sequence[str] = ()
+    """A line for each site with enough inputs: how they differ from training, and what to do."""
 
 
 class NothingPredicted(ValueError):
@@ -117,26 +120,31 @@ def predict(
         mark = mark_of(predictor.run.path / "result.json", sources, where.domain)
     answers = AnswerFile(out, mark, how=repr((form.end, shown, prior, coverage, per, site)))
     found: Decision | None = None
+    familiar = Familiar.of(predictor)
     tables: list[pd.DataFrame] = []
     kept_probabilities: list[NDArray[np.float32]] = []
 
-    def parts(rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> Parts:
+    def parts(rows: NDArray[np.int64], scores: Scores) -> Parts:
         assert found is not None
-        for some, probabilities, members in found.chunks(log_p, where.domain[rows]):
+        for some, probabilities, members in found.chunks(scores.log_p, where.domain[rows]):
             columns = {"input": [names[row] for row in rows[some]]}
             columns |= {} if site is None else {"site": [where.names[row] for row in rows[some]]}
             table = pd.DataFrame({**columns, "class": classes[probabilities.argmax(1)]})
             if members is not None:
                 table["set"] = [classes[row].tolist() for row in members]
                 table["review"] = members.sum(1) != 1
+            flags = None
+            if familiar is not None:
+                flags = familiar.flags(where.domain[rows[some]], scores.distance[some], scores.log_p[some])
+                table["unlike_training"] = flags
             if review is not None:
-                review.add(rows[some], probabilities, members)
+                review.add(rows[some], probabilities, members, flags)
             yield some.start == 0 and not answers.written, table, probabilities
 
-    def texts(rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> Iterable[str]:
+    def texts(rows: NDArray[np.int64], scores: Scores) -> Iterable[str]:
         if out is not None:
-            return form.texts(parts(rows, log_p), predictor.classes, shown)
-        for _, table, probabilities in parts(rows, log_p):
+            return form.texts(parts(rows, scores), predictor.classes, shown)
+        for _, table, probabilities in parts(rows, scores):
             tables.append(table)
             kept_probabilities.append(probabilities)
         return ()
@@ -158,7 +166,7 @@ def predict(
         scores = first or scored(block)
         rows = block.start + scores.rows
         skipped = [f"{names[block.start + row]}: {problem}" for row, problem in scores.problems.items()]
-        answers.add(block, len(rows), skipped, texts(rows, scores.log_p) if len(rows) else ())
+        answers.add(block, len(rows), skipped, texts(rows, scores) if len(rows) else ())
     if not answers.written:
         answers.remove()
         text = f"{files[0]}: none of the {len(names):,} inputs can be read"
@@ -170,7 +178,10 @@ def predict(
         review.save(made, f"{predictor.run.path.name}: answers for {several(number, 'photo')}")
     whole = pd.concat(tables, ignore_index=True) if out is None else None
     probable = np.concatenate(kept_probabilities) if out is None else None
-    return Predicted(predictor, number, whole, probable, unread, where.notes, found, made)
+    of_sites = [*predictor.run.result.domains, "unknown site"]
+    drift = familiar.drift() if familiar else {}
+    lines = [said_of(one, of_sites[d], predictor.classes, prior) for d, one in drift.items()]
+    return Predicted(predictor, number, whole, probable, unread, where.notes, found, made, lines)
 
 
 def _counted(progress: Progress, start: int, total: int) -> Progress:
