@@ -194,9 +194,9 @@ def _best(probabilities: NDArray[np.float32], top: int) -> NDArray[np.int64]:
 def _csv(parts: Parts, classes: Sequence[str], top: int | None) -> Iterator[str]:
     names = np.array(classes, object)
     for first, table, probabilities in parts:
+        lists = {name: table[name].str.join(" | ") for name in ("set", "alarm") if name in table}
         flags = {name: table[name].map({True: "yes", False: "no"}) for name in FLAGS if name in table}
-        sets = {"set": table["set"].str.join(" | ")} if "set" in table else {}
-        table = table.assign(**sets, **flags)
+        table = table.assign(**lists, **flags)
         if top is None:
             shares = pd.DataFrame(probabilities, columns=[f"p({name})" for name in classes])
         else:

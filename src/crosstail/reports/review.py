@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,7 @@ MOST = 10_000  # photos of a page
 SIZE = 50_000_000  # bytes of all pictures together, as text
 SIDES, QUALITIES = (240, 160, 112, 64), (80, 60, 40, 20)
 SHOWN = 9  # classes of a photo, one for each digit key
-FLAGS = "unlike anything in training", "needs a look"  # most important first
+UNLIKE = "unlike anything in training"
 PART = 500  # pictures that the page reads at a time
 
 
@@ -73,6 +73,7 @@ class Review:
     sites: Sequence[str | None]
     thumbnails: Thumbnails = field(init=False)
     parts: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
+    flags: list[Sequence[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.thumbnails = Thumbnails(len(self.names))
@@ -87,33 +88,37 @@ class Review:
         rows: NDArray[np.int64],
         probabilities: NDArray[np.floating],
         members: NDArray[np.bool_] | None,
-        unlike: NDArray[np.bool_] | None,
+        flags: Sequence[Sequence[str]],
     ) -> None:
-        """Take the answers for some photos, by row, with the members of their sets, and which are unlike training."""
+        """Take the answers for some photos, by row, with their prediction sets and why to look at them."""
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, :SHOWN]
         inside = np.take_along_axis(members, best, 1) if members is not None else np.arange(best.shape[1]) == 0
         size = np.ones(len(rows), np.int64) if members is None else members.sum(1)
         p, inside = np.take_along_axis(probabilities, best, 1), np.broadcast_to(inside, best.shape)
-        flags = np.stack([np.zeros(len(rows), bool) if unlike is None else unlike, size != 1], axis=1)
-        self.parts.append((rows, best, p, inside, size, flags))
+        self.flags.extend(flags)
+        self.parts.append((rows, best, p, inside, size))
 
     def save(self, out: Path, title: str) -> None:
         """Write the page, with flagged photos and those with the least sure answers first."""
-        rows, best, p, inside, size, flags = (np.concatenate(each) for each in zip(*self.parts, strict=True))
-        order = np.lexsort((p[:, 0], *~flags.T[::-1]))[:MOST]
-        unlike, look = flags.sum(0).tolist()
-        notes = [f"{look:,} of {len(rows):,} photos need a look. The least sure come first."]
-        if not look:
+        rows, best, p, inside, size = (np.concatenate(each) for each in zip(*self.parts, strict=True))
+        look, unlike = (np.array(of) for of in zip(*((bool(own), UNLIKE in own) for own in self.flags), strict=True))
+        order = np.lexsort((p[:, 0], ~look, ~unlike))[:MOST]
+        notes = [f"{int(look.sum()):,} of {len(rows):,} photos need a look. The least sure come first."]
+        if not look.any():
             notes = [
                 f"{len(rows):,} photos, the least sure first. With `--coverage`, those that need a look are marked."
             ]
-        if unlike:
-            notes.append(f"{unlike:,} are unlike anything in training, so their answers mean little. They come first.")
+        if unlike.any():
+            notes.append(f"{int(unlike.sum()):,} are {UNLIKE}, so their answers mean little. They come first.")
         if len(rows) > MOST:
             notes.append(f"Only the first {MOST:,} are on this page.")
-        photos = [self._photo(int(rows[i]), best[i], p[i], inside[i], int(size[i]), flags[i]) for i in order]
+        photos = [self._photo(int(rows[i]), best[i], p[i], inside[i], int(size[i]), self.flags[i]) for i in order]
         pictures = [*self.thumbnails.of(self.photos, rows[order].tolist())]
-        data = {"photos": photos, "classes": list(self.classes), "flags": _named(of.any() for of in flags.T)}
+        data = {
+            "photos": photos,
+            "classes": list(self.classes),
+            "flags": sorted({flag for flags in self.flags for flag in flags}),
+        }
         key = hashlib.sha256("\n".join(sorted(photo["path"] for photo in photos)).encode()).hexdigest()[:16]
         data |= {"key": key, "part": PART, "file": f"{out.stem}-labels.csv"}
         parts = [html.data(pictures[start : start + PART]) for start in range(0, len(pictures), PART)]
@@ -127,7 +132,7 @@ class Review:
         p: NDArray[Any],
         inside: NDArray[np.bool_],
         size: int,
-        flags: Iterable[np.bool_],
+        flags: Sequence[str],
     ) -> dict[str, Any]:
         path = Path(self.names[row]).absolute()
         about: dict[str, Any] = {
@@ -138,8 +143,4 @@ class Review:
         }
         kept = slice(None, max(3, int(np.flatnonzero(inside).max(initial=0)) + 1))
         about |= {"classes": best[kept].tolist(), "p": [round(value, 4) for value in p[kept].tolist()]}
-        return about | {"inside": inside[kept].tolist(), "more": size - int(inside.sum()), "flags": _named(flags)}
-
-
-def _named(flags: Iterable[np.bool_]) -> list[str]:
-    return [name for name, is_set in zip(FLAGS, flags, strict=True) if is_set]
+        return about | {"inside": inside[kept].tolist(), "more": size - int(inside.sum()), "flags": flags}

@@ -20,7 +20,7 @@ from crosstail.prediction.scoring import NamedInputs, Scores, in_process, on_ray
 from crosstail.prediction.sets import require_coverage
 from crosstail.prediction.sites import sites_of
 from crosstail.progress import Progress, silent
-from crosstail.reports.review import Review
+from crosstail.reports.review import UNLIKE, Review
 from crosstail.reports.wording import several
 
 
@@ -126,19 +126,22 @@ def predict(
 
     def parts(rows: NDArray[np.int64], scores: Scores) -> Parts:
         assert found is not None
-        for some, probabilities, members in found.chunks(scores.log_p, where.domain[rows]):
+        for one in found.chunks(scores.log_p, where.domain[rows]):
+            some, probabilities, members, alarms = one
             columns = {"input": [names[row] for row in rows[some]]}
             columns |= {} if site is None else {"site": [where.names[row] for row in rows[some]]}
             table = pd.DataFrame({**columns, "class": classes[probabilities.argmax(1)]})
             if members is not None:
                 table["set"] = [classes[row].tolist() for row in members]
-                table["review"] = members.sum(1) != 1
-            flags = None
+            if found.alarms is not None and alarms is not None:
+                table["alarm"] = [classes[found.alarms.classes[row]].tolist() for row in alarms]
+            if one.review is not None:
+                table["review"] = one.review
             if familiar is not None:
-                flags = familiar.flags(where.domain[rows[some]], scores.distance[some], scores.log_p[some])
-                table["unlike_training"] = flags
+                sites, far = where.domain[rows[some]], scores.distance[some]
+                table["unlike_training"] = familiar.flags(sites, far, scores.log_p[some])
             if review is not None:
-                review.add(rows[some], probabilities, members, flags)
+                review.add(rows[some], probabilities, members, _flags(table))
             yield some.start == 0 and not answers.written, table, probabilities
 
     def texts(rows: NDArray[np.int64], scores: Scores) -> Iterable[str]:
@@ -182,6 +185,15 @@ def predict(
     drift = familiar.drift() if familiar else {}
     lines = [said_of(one, of_sites[d], predictor.classes, prior) for d, one in drift.items()]
     return Predicted(predictor, number, whole, probable, unread, where.notes, found, made, lines)
+
+
+def _flags(table: pd.DataFrame) -> list[list[str]]:
+    """Why to look at each input."""
+    found = (table.get(name, [()] * len(table)) for name in ("unlike_training", "review", "alarm"))
+    return [
+        [UNLIKE] * bool(unlike) + ["needs a look"] * bool(look) + [f"may be {name}" for name in of]
+        for unlike, look, of in zip(*found, strict=True)
+    ]
 
 
 def _counted(progress: Progress, start: int, total: int) -> Progress:
