@@ -279,7 +279,16 @@ def test_a_mistake_gets_two_lines_and_exit_code_2(refused, vectors, words, messa
 
 def test_another_sweep_in_the_folder_is_refused(crosstail, swept):
     done = crosstail(WORDS.replace("--steps 6", "--steps 8"))
-    assert done.code == 2 and "s holds another sweep" in done.err and "steps" in done.err
+    assert done.code == 2 and "s holds another sweep: its steps is 6, not 8. Choose another --out" in done.err
+    done = crosstail(f"{WORDS} --hp lr=0.1 --protocol dg --unseen 0")
+    told = " ".join(done.err.split())
+    assert "its protocol is 'mdlt', not 'dg', unseen is None, not '0', hyperparameter lr is None, not 0.1." in told
+
+
+@pytest.mark.parametrize("wrong", ["--backbone small_cnn", "--protocol dg --unseen 9", "--hp momentum=x", "--trials 0"])
+def test_a_sweep_that_fails_before_its_first_run_leaves_no_folder(refused, vectors, wrong):
+    refused(f"sweep v.npz --algorithm boda --out s {wrong}")
+    assert not Path("s").exists()
 
 
 def test_a_terminal_gets_a_bar_per_algorithm():

@@ -1,11 +1,12 @@
 """Execute a plan: trials, selection, and the selected trials with the other seeds."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from crosstail.data import DomainDataset, load_source
 from crosstail.progress import Progress
+from crosstail.sweeps.first_stages import with_first_stages
 from crosstail.sweeps.launchers._launcher import Launcher
 from crosstail.sweeps.plan import Plan
 from crosstail.sweeps.select import choices
@@ -29,12 +30,14 @@ def sweep(
     loaded before the first run, with progress; data that have changed since the sweep was started are refused, also
     if no run is left to do. Without `keep`, the chosen runs do not store the probabilities of held-out samples.
     """
-    store.add(plan)
+    store.check_plan(plan)
     store.tidy()
     source = load_source(plan.shared)
-    store.check_data(plan.shared.dataset, DataFacts.of(source))
+    facts = DataFacts.of(source)
+    store.check_data(plan.shared.dataset, facts)
     if _unfinished(plan, store):
         check(plan, source, progress)
+    store.add(plan, facts)  # only now: a mistake must not leave a folder behind
     return _events(plan, store, launcher, keep)
 
 
@@ -73,8 +76,14 @@ def check(plan: Plan, source: DomainDataset, progress: Progress | None = None) -
 
 def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[Event]:
     """Wait until every job is done or has failed, by this launcher or by other processes on the same folder."""
+    asked = {job.spec.key for job in jobs}
+    every = with_first_stages(store.has, jobs)
+    return (event for event in _complete(store, launcher, every) if event[1].key in asked)
+
+
+def _complete(store: Store, launcher: Launcher, jobs: Mapping[str, Job]) -> Iterator[Event]:
     # Runs on the same data follow each other, because workers cache their data.
-    pending = {job.spec.key: job for job in sorted(jobs, key=lambda job: data_key(job.spec))}
+    pending = dict(sorted(jobs.items(), key=lambda each: data_key(each[1].spec)))
     before = {key: failure.attempts for key, failure in store.failures().items()}
     how = "kept"
     while True:
@@ -86,16 +95,20 @@ def complete(store: Store, launcher: Launcher, jobs: Sequence[Job]) -> Iterator[
             elif failure is not None and failure.attempts > before.get(key, 0):
                 yield job, Outcome(key, "failed", failure.error)
                 del pending[key]
-        ready = []
+        ready, ended = [], False
         for key, job in pending.items():
+            if job.after in pending:
+                continue
             held = folders.get(key, [])
             lost = tuple(folder.name for folder in held if store.abandoned(folder))
             if len(lost) == len(held):
                 ready.append(replace(job, lost=lost))
         for outcome in launcher.run(ready):
             if outcome.how != "busy":
+                ended = True
                 yield pending.pop(outcome.key), outcome
         if not pending:
             return
         how = "done"
-        time.sleep(POLL)
+        if not ended:
+            time.sleep(POLL)

@@ -29,6 +29,7 @@ class Job:
     name: str = ""  # such as "trial 3"
     lost: tuple[str, ...] = ()
     keep: bool = False  # the probabilities of held-out samples
+    after: str = ""  # key of the run that its first stage is on its own, if others need it too
 
 
 class Outcome(NamedTuple):
@@ -63,7 +64,9 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
             raise Stopped
 
     try:
-        train_run(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), keep=job.keep, leased=True)
+        after = store.path / "runs" / job.after if job.after and store.has(job.after) else None
+        how: dict[str, Any] = {"inputs": inputs(job.spec), "keep": job.keep, "after": after}
+        train_run(job.spec, lease.folder, progress=watch, leased=True, **how)
         store.publish(lease, key)
         return Outcome(key, "done")
     except Stopped:

@@ -114,6 +114,6 @@ def estimate(
     """Estimate the runs, the time and the disk space of a sweep, by its arguments."""
     plan = planning.make(spec, algorithm, **planned)
     with _launcher.launcher(launcher, Store(out), _launcher.Resources(workers, time_limit)) as crew:
-        costs = measure(plan, progress)
-        runs, seconds, size = (sum(getattr(cost, name) for cost in costs) for name in ("runs", "seconds", "size"))
-        return Estimated(costs, crew.workers, runs, seconds / crew.workers, size)
+        costs, seconds = measure(plan, crew.workers, progress)
+        runs, size = (sum(getattr(cost, name) for cost in costs) for name in ("runs", "size"))
+        return Estimated(costs, crew.workers, runs, seconds, size)
