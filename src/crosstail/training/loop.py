@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.optimizers import factors_of, optimizers_of
 from crosstail.training.result import Averaged, Evaluation, Trace, selection_score
 from crosstail.training.spec import RunSpec
+from crosstail.training.written import unwritten
 
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
 
@@ -103,6 +105,7 @@ class _Loop:
     ) -> None:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
         self.selected_on, self.named = spec.selected_on, "+".join(discovery.own_files(spec.algorithm)) or spec.algorithm
+        self.users = bool(discovery.own_files(spec.algorithm) or discovery.own_files(spec.backbone or ""))
         assert spec.steps is not None
         kind = Swad if spec.average == "swad" else WeightAverage
         self.averaged = kind(algorithm, spec.average, spec.steps) if spec.average else None
@@ -182,8 +185,14 @@ class _Loop:
                 share = fabric.global_rank, fabric.world_size
                 own = stream_statistics(algorithm, self.dataset, algorithm.statistics(), share)
                 algorithm.refresh(merged(own) if fabric.world_size > 1 else own)
-            with fabric.autocast():
-                losses = algorithm.update(next(stream), self.wrapped, self.backward)
+            batch = next(stream)
+
+            def update() -> dict[str, Tensor]:
+                with fabric.autocast():
+                    return algorithm.update(batch, self.wrapped, self.backward)
+
+            with unwritten(batch, update) if self.users else nullcontext():
+                losses = update()
             algorithms.check_terms(losses)
         except algorithms.WrongTerms as error:
             raise ValueError(f"{self.named}: {error}") from error
