@@ -105,8 +105,8 @@ def test_the_sheet_and_a_folder(own, crosstail, refused):
 @pytest.mark.parametrize(
     ("kind", "option", "old", "new", "line"),
     [
-        ("algorithm", "--algorithm ./mine.py", "        means =", "        batch.x.zero_()\n        means =", 29),
-        ("algorithm", "--algorithm ./mine.py", "        means =", "        batch.y[0] = 1\n        means =", 29),
+        ("algorithm", "--algorithm ./mine.py", "        means =", "        batch.x.zero_()\n        means =", 27),
+        ("algorithm", "--algorithm ./mine.py", "        means =", "        batch.y[0] = 1\n        means =", 27),
         (
             "backbone",
             "--algorithm erm --backbone ./mine.py",
@@ -126,7 +126,10 @@ def test_code_that_writes_into_a_batch_is_refused(crosstail, refused, tmp_path, 
 
 
 def test_a_benchmark_of_vectors_gets_an_mlp(own, crosstail):
-    for name, old, new in (("py", "x.astype(np.uint8)", "x.reshape(len(x), -1)"), ("toml", '"images"', '"vectors"')):
+    for name, old, new in (
+        ("py", "x.astype(np.uint8)", "x.reshape(len(x), -1).astype(np.float32)"),
+        ("toml", '"images"', '"vectors"'),
+    ):
         file = own / f"mine.{name}"
         file.write_text(file.read_text().replace(old, new))
     crosstail(f"{FIT} --out run").ok()

@@ -19,7 +19,7 @@ from crosstail.data import DomainBatches, DomainDataset, load_source, protocols
 from crosstail.machine import cores
 from crosstail.progress import Progress, labelled, silent
 from crosstail.second_stages import FittedStage
-from crosstail.sweeps.drive import check
+from crosstail.sweeps.drive import check, leaving_two
 from crosstail.sweeps.first_stages import with_first_stages
 from crosstail.sweeps.plan import Plan
 from crosstail.sweeps.worker import Job, inputs
@@ -94,7 +94,7 @@ def estimate(plan: Plan, workers: int, progress: Progress = silent) -> tuple[lis
                     taken[method] += lasts
                     heapq.heapreplace(free, free[0] + lasts)
             seconds += max(free)
-    number = plan.runs_per_method
+    number = plan.runs_per_method + plan.more_per_method
     return [SweepCost(method, number, taken[method], number * costs[method].size) for method in plan.methods], seconds
 
 
@@ -106,7 +106,7 @@ def _phases(plan: Plan) -> tuple[list[Job], list[Job]]:
             drawn = search.drawn[method]
             first += [Job(spec) for hparams in drawn for spec in search.runs(method, hparams)]
             later += [Job(spec) for specs in search.finals(method, drawn[0])[1:] for spec in specs]
-    return first, later
+    return [*first, *leaving_two(plan)], later
 
 
 def _measured(spec: RunSpec, loaded: Inputs, progress: Progress = silent) -> _RunCost:

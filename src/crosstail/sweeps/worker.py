@@ -107,7 +107,7 @@ def data_key(spec: RunSpec) -> bytes:
 @lru_cache(maxsize=2)
 def _load(key: bytes) -> Inputs:
     spec = msgspec.json.decode(key, type=RunSpec)
-    return load_inputs(spec, _source(msgspec.json.encode(replace(spec, seed=0, unseen=None, folds=None, fold=None))))
+    return load_inputs(spec, _source(msgspec.json.encode(replace(spec.undivided, seed=0, folds=None))))
 
 
 @lru_cache(maxsize=1)

@@ -22,7 +22,7 @@ def refit_spec(results: Sequence[RunResult]) -> RunSpec:
     Of an even number, it is the upper one of the two in the middle, because the final model has more samples to learn.
     """
     stages = zip(*(result.selected_steps for result in results), strict=True)
-    return replace(results[0].spec, unseen=None, fold=None, stop_at=tuple(median_high(stage) for stage in stages))
+    return replace(results[0].spec.undivided, stop_at=tuple(median_high(stage) for stage in stages))
 
 
 def with_estimate(run: Run, after: Sequence[Run]) -> Run:

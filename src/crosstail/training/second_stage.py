@@ -12,7 +12,7 @@ from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, shot_thresholds
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import features, split_accuracies
+from crosstail.training.evaluation import features, on_unseen, split_accuracies
 from crosstail.training.folder import RunFolder
 from crosstail.training.held_out import HeldOut, held_out
 from crosstail.training.loop import train
@@ -49,6 +49,7 @@ def run_second_stage(
     seconds = round(time.perf_counter() - began, 3)
     scored = held_out(model, seen, **scoring(spec, model))
     accuracy: dict[str, Any] = split_accuracies(vars(scored[0]), spec.selected_on, vars(scored[1]))
+    accuracy["unseen"] = on_unseen(model, seen, spec)
     folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
     model.backbone, model.low_precision = algorithm.backbone, algorithm.low_precision
     return model.to(next(algorithm.parameters()).device), 0, scored

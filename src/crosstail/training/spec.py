@@ -54,7 +54,7 @@ def in_order(kind: type[T]) -> type[T]:
     return kind
 
 
-LATER = ("select_on", "names", "optimizer", "schedule", "warm_up", "second_lr")
+LATER = ("select_on", "names", "optimizer", "schedule", "warm_up", "second_lr", "left_out")
 """Fields that runs from before there was a choice do not have, so they are in the key of a run only if they are set."""
 
 ASIDE = "does not identify the run"

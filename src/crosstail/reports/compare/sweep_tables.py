@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from crosstail import discovery
 from crosstail.metrics import find
 from crosstail.reports.document.model import Table
 from crosstail.reports.wording import KNOWN_PAIR_AVERAGE, TRACKS, duration, percent, selected_on, several
+from crosstail.sweeps import rules
 from crosstail.sweeps.outlook import Outlook
 from crosstail.sweeps.select import SeedSummary, SelectedTrial, Spread
 from crosstail.sweeps.status import MethodStatus
@@ -20,7 +22,7 @@ def selection_table(summaries: Sequence[SeedSummary]) -> Table:
     names = list(metrics.values())
     if known:
         names.insert(1, TRACKS[1])
-    rows = []
+    rule, rows = any(on == one.label for one in map(rules.find, discovery.names(rules.PACKAGE))), []
     for summary in summaries:
         cells = [_cell(summary.accuracy[metric]) for metric in metrics]
         cells += [_cell(summary.unseen[domain]) for domain in unseen]
@@ -28,13 +30,17 @@ def selection_table(summaries: Sequence[SeedSummary]) -> Table:
             cells.insert(1, _cell(summary.known or summary.accuracy["pair_average"]))
         seeds = str(summary.seeds) if summary.seeds == summary.planned else f"{summary.seeds} of {summary.planned}"
         trial = [] if unseen else ["–" if summary.trial is None else str(summary.trial)]
-        rows.append([summary.method, *trial, find(on).shown(summary.validation, unit=False), *cells, seeds])
+        shown = find("accuracy" if rule else on).shown(summary.validation, unit=False)
+        rows.append([summary.method, *trial, shown, *cells, seeds])
     header = ["method", *["trial"] * (not unseen), "val", *names, *unseen, "seeds"]
     title = "accuracy on the unseen domain" if unseen else "test accuracy"
     notes = [KNOWN_PAIR_AVERAGE] * known
-    if on not in ("pair_average", "average"):
+    if rule:
+        notes.append(f"Selected by: {on}.")
+    elif on not in ("pair_average", "average"):
         notes.append(f"Val: the {selected_on(on)} on validation, which was selected on.")
-    return Table(title=f"{title} of the best trial on validation, %", header=header, rows=rows, note=" ".join(notes))
+    best = "best trial and step" if rule else "best trial on validation"
+    return Table(title=f"{title} of the {best}, %", header=header, rows=rows, note=" ".join(notes))
 
 
 def _cell(spread: Spread) -> str:
