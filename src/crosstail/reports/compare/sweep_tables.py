@@ -25,7 +25,8 @@ def selection_table(summaries: Sequence[SeedSummary]) -> Table:
     rule, rows = any(on == one.label for one in map(rules.find, discovery.names(rules.PACKAGE))), []
     for summary in summaries:
         cells = [_cell(summary.accuracy[metric]) for metric in metrics]
-        cells += [_cell(summary.unseen[domain]) for domain in unseen]
+        of_domains = [summary.unseen[domain] for domain in unseen]
+        cells += [_cell(spread) if len(unseen) < 3 else percent(spread[0]) for spread in of_domains]
         if known:  # the same as without for a method that ignores the domain
             cells.insert(1, _cell(summary.known or summary.accuracy["pair_average"]))
         seeds = str(summary.seeds) if summary.seeds == summary.planned else f"{summary.seeds} of {summary.planned}"
@@ -34,7 +35,7 @@ def selection_table(summaries: Sequence[SeedSummary]) -> Table:
         rows.append([summary.method, *trial, shown, *cells, seeds])
     header = ["method", *["trial"] * (not unseen), "val", *names, *unseen, "seeds"]
     title = "accuracy on the unseen domain" if unseen else "test accuracy"
-    notes = [KNOWN_PAIR_AVERAGE] * known
+    notes = [KNOWN_PAIR_AVERAGE] * known + ["The errors of each domain are in --json."] * (len(unseen) > 2)
     if rule:
         notes.append(f"Selected by: {on}.")
     elif on not in ("pair_average", "average"):
