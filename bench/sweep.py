@@ -49,7 +49,7 @@ def run() -> list[Row]:
 
 def _workers(folder: Path, shared: RunSpec, name: str, limit: float, trials: int) -> Row:
     """Speed-up by a second worker, measured in alternating parts. Starting the workers is not timed."""
-    plan = make(replace(shared, hparams={}), ["erm"], trials=trials)
+    plan = make(shared, ["erm"], trials=trials)
     jobs = [Job(spec) for hparams in plan.drawn["erm"] for spec in plan.runs("erm", hparams)]
     warm_up = [Job(replace(shared, steps=1, seed=seed)) for seed in range(4)]
     seconds = {1: 0.0, 2: 0.0}
@@ -87,7 +87,7 @@ def _reading(folder: Path, shared: RunSpec, count: int) -> list[Row]:
     """Time whole commands, including the start of Python."""
     result = train_run(replace(shared, steps=1), folder / "result").result
     place = folder / "many"
-    plan = make(replace(shared, hparams={}), METHODS, trials=count // len(METHODS), seeds=1)
+    plan = make(shared, METHODS, trials=count // len(METHODS), seeds=1)
     Store(place).add(plan)
     for method in plan.methods:
         for number, hparams in enumerate(plan.drawn[method]):

@@ -16,6 +16,7 @@ from crosstail.sweeps.status import status
 from crosstail.sweeps.store import Store
 from crosstail.training import RunSpec
 from crosstail.training.data_facts import DataFacts
+from crosstail.training.resolve import resolve
 from crosstail.training.result import RunResult, SplitAccuracy, Transferability
 
 METHODS = ("erm", "boda", "bsoftmax", "ldam", "coral")
@@ -23,7 +24,7 @@ METHODS = ("erm", "boda", "bsoftmax", "ldam", "coral")
 
 def fake_sweep(folder: Path, data: Path, runs: int) -> Store:
     """A sweep of so many finished runs, none of which was trained."""
-    shared = RunSpec(dataset=str(data), algorithm="erm", width=8, steps=12, batch_size=4, evaluations=3)
+    shared = resolve(RunSpec(dataset=str(data), algorithm="erm", width=8, steps=12, batch_size=4, evaluations=3))
     made = plan.make(shared, METHODS, trials=runs // len(METHODS), seeds=1)
     store = Store(folder)
     store.add(made)

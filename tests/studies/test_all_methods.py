@@ -35,8 +35,8 @@ def places(tmp_path_factory):
     for seed, (name, counts) in enumerate(TABLES.items()):
         save_separable(path / f"{name}.npz", counts, num_features=2, seed=seed)
         size = {"algorithm": "erm", "width": 8, "steps": 4, "evaluations": 1, "batch_size": 8}
-        shared = resolve(RunSpec(dataset=str(path / f"{name}.npz"), **size))
-        dataset, store = load_inputs(shared).embedded(), Store(path / name)
+        shared = RunSpec(dataset=str(path / f"{name}.npz"), **size)
+        dataset, store = load_inputs(resolve(shared)).embedded(), Store(path / name)
         for kind, (trials, finalists) in BUDGETS.items():
             if name == "third" and kind != "default":
                 continue

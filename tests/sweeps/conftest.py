@@ -30,8 +30,7 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="session")
 def shared(data):
     """What the runs have in common."""
-    spec = RunSpec(dataset=str(data), algorithm="erm", width=8, steps=12, batch_size=4, evaluations=3)
-    return replace(resolve(spec), hparams={})
+    return resolve(RunSpec(dataset=str(data), algorithm="erm", width=8, steps=12, batch_size=4, evaluations=3))
 
 
 @pytest.fixture(scope="session")

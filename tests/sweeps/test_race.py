@@ -269,7 +269,7 @@ def test_the_cost_of_a_method() -> None:
 def shared(tmp_path) -> RunSpec:
     save_separable(tmp_path / "v.npz", [[30, 8, 2], [0, 9, 25]])
     small = {"algorithm": "erm", "width": 8, "steps": 6, "evaluations": 2, "batch_size": 8}
-    return replace(resolve(RunSpec(dataset=str(tmp_path / "v.npz"), **small)), hparams={})
+    return resolve(RunSpec(dataset=str(tmp_path / "v.npz"), **small))
 
 
 def test_a_method_that_does_not_suit_the_data_is_left_out_with_the_reason(shared, tmp_path) -> None:

@@ -187,7 +187,7 @@ def test_data_are_loaded_once_for_runs_that_share_them(store, fresh):
     specs = [resolve(replace(shared, **changes)) for changes in several]
     loads = [opens(lambda spec=spec: execute(store, Job(spec))) for spec in specs]
     assert loads == [True, False, False] and all(store.has(spec.key) for spec in specs)
-    assert opens(lambda: execute(store, Job(resolve(replace(shared, data_seed=5)))))
+    assert opens(lambda: execute(store, Job(replace(shared, data_seed=5))))
 
 
 def test_with_dg_every_seed_has_its_split_and_the_source_is_loaded_once(fresh):

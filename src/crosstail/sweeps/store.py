@@ -232,7 +232,8 @@ class Store:
 
 def _shared(plan: Plan) -> dict[str, Any]:
     """What all runs of a plan have in common."""
-    return vars(plan.shared) | {"unseen": ", ".join(filter(None, plan.unseen)) or None}
+    unseen = ", ".join(filter(None, plan.unseen)) or None
+    return {**vars(plan.shared), "unseen": unseen, "hparams": plan.hparams}
 
 
 def read_failure(folder: Path) -> Failure | None:

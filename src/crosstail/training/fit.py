@@ -14,9 +14,9 @@ from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.progress import Progress
 from crosstail.storage import only_process
 from crosstail.training import user_file
-from crosstail.training.devices import ONE, Devices, fabric_of
-from crosstail.training.evaluation import graph_of, traced, transferability
-from crosstail.training.folder import MODEL, RunFolder
+from crosstail.training.devices import ONE, Devices, fabric_of, wait_for
+from crosstail.training.evaluation import graph_features, graph_of, traced, transferability
+from crosstail.training.folder import MODEL, RESULT, RunFolder
 from crosstail.training.held_out import held_out, predictions, save_predictions
 from crosstail.training.loop import train
 from crosstail.training.memory import explain_out_of_memory
@@ -121,15 +121,17 @@ def _train_stages(
             folder.save("stage_one.pt", first)
         common["checkpoint"] = None  # overwritten since
     algorithm.load_state_dict(first["weights"])
-    steps, scored = [first["step"]], None
+    steps = [first["step"]]
     if spec.second_stage:
         algorithm, step, scored = run_second_stage(spec, algorithm, dataset, **common)
         steps.append(step)
-
-    if not fabric.is_global_zero:
-        fabric.barrier()
+    else:
+        scored = held_out(algorithm, dataset, **scoring(spec, algorithm), fabric=fabric)
+    z = graph_features(algorithm, dataset, fabric)
+    if scored is None or not fabric.is_global_zero:
+        wait_for(folder.path / RESULT)
         return Run(folder.path, inputs=inputs)
-    every, kept = scored or held_out(algorithm, dataset, **scoring(spec, algorithm))
+    every, kept = scored
     checksum = hashlib.sha256(folder.save(MODEL, algorithm.state_dict())).hexdigest()
     if keep:
         kept.save(folder)
@@ -143,7 +145,7 @@ def _train_stages(
         selected_steps=steps,
         informed=every if every.test.informed is not None else None,
         others=_as_they_come(kept.validation, calibration),
-        transferability=transferability(graph_of(algorithm, dataset)),
+        transferability=transferability(graph_of(algorithm, dataset, kept=z)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.samples)),
         weights=inputs.frozen.weights if inputs.frozen else None,
@@ -152,7 +154,6 @@ def _train_stages(
     )
     folder.finish(result)
     known = {"held_out": kept if keep else None, "calibration": calibration, "test": test, "inputs": inputs}
-    fabric.barrier()
     return Run(folder.path, result=result, records=folder.records(), checksum=checksum, **known)
 
 

@@ -28,7 +28,7 @@ from crosstail.training.written import unwritten
 
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
 
-Tracer = Callable[[Algorithm, DomainDataset], Trace]
+Tracer = Callable[[Algorithm, DomainDataset, AnyFabric], Trace | None]
 """Records the transferability graph at every evaluation."""
 
 
@@ -161,8 +161,8 @@ class _Loop:
             self.selected = Selected(-math.inf if score is None else score, step, weights)
         self.sums, self.since = {}, step
         unseen = on_unseen(self.evaluated, self.dataset, self.spec, self.fabric) if step == last else None
+        traced = trace(self.evaluated, self.dataset, self.fabric) if trace else None
         if self.fabric.is_global_zero:
-            traced = trace(self.evaluated, self.dataset) if trace else None
             now: dict[str, Any] = {"stage": self.stage, "step": step}
             more: dict[str, Any] = {"averaged": averaged, "trace": traced, "unseen": unseen}
             record = Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, **more)

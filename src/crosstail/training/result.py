@@ -167,8 +167,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """After --refit: the pooled test accuracy of the runs before it, because no sample is left to test the model on."""
     thresholds: tuple[int, int] | None = None
     """The `shots` of a data set in a user's file, whose sheet may be gone later."""
-    critical: list[str] = []
-    """Classes that must not be missed, whose recall pages show first."""
+    critical: dict[str, Share | None] = {}
+    """Classes that must not be missed, whose recall pages show first, with the recall that each has to reach."""
     known: KnownDomain | None = None
     """If the model uses the domain and was trained on several. All other accuracies are without knowing the domain."""
 

@@ -27,23 +27,21 @@ def run_second_stage(
 ) -> tuple[Algorithm, int, tuple[HeldOut, HeldOut] | None]:
     """The final model, the step that was selected (0 if fitted), and, in the main process, its held-out answers."""
     assert spec.second_stage is not None
-    stage = second_stages.find(spec.second_stage)
+    stage, began = second_stages.find(spec.second_stage), time.perf_counter()
+    seen = embedded(algorithm, dataset, fabric)
     if isinstance(stage, TrainedStage):
-        seen = embedded(algorithm, dataset)
         model = build_classifier(spec, stage, algorithm, seen)
         fabric.to_device(model)
         how: dict[str, Any] = {"last": steps_of_stages(spec)[1], "class_balanced": stage.class_balanced}
         selected = train(model, seen, spec, stage=2, **how, folder=folder, fabric=fabric, **common)
         model.load_state_dict(selected.weights)
-        scored = held_out(model, seen, **scoring(spec, model)) if fabric.is_global_zero else None
+        scored = held_out(model, seen, **scoring(spec, model), fabric=fabric)
         model.backbone, model.low_precision = algorithm.backbone, algorithm.low_precision
         return model, selected.step, scored
-    if not fabric.is_global_zero:  # the other processes wait for the result
+    if not fabric.is_global_zero:  # which has a part in nothing but features from now on
         return algorithm, 0, None
     # After an interruption the head is fitted again.
-    began = time.perf_counter()
     folder.keep_records(2, -1)
-    seen = embedded(algorithm, dataset)
     head = stage.fit(features_of(spec, stage, algorithm, seen))
     model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
     seconds = round(time.perf_counter() - began, 3)
@@ -91,8 +89,8 @@ def features_of(
     return replace(given, classifier=linear_classifier(algorithm, given)) if stage.needs_classifier else given
 
 
-def embedded(algorithm: Algorithm, dataset: DomainDataset) -> DomainDataset:
-    """Every sample embedded once, unless the samples are features already."""
+def embedded(algorithm: Algorithm, dataset: DomainDataset, fabric: "AnyFabric | None" = None) -> DomainDataset:
+    """Every sample embedded once, by all processes together, unless the samples are features already."""
     if isinstance(algorithm.backbone.layers, torch.nn.Identity):
         return dataset
-    return dataset.with_x(features(algorithm, dataset, np.arange(len(dataset))))
+    return dataset.with_x(features(algorithm, dataset, np.arange(len(dataset)), fabric))

@@ -13,7 +13,7 @@ from crosstail.sweeps import plan as planning
 from crosstail.sweeps.estimate import SweepCost
 from crosstail.sweeps.estimate import estimate as measure
 from crosstail.sweeps.launchers import _launcher
-from crosstail.sweeps.plan import Plan
+from crosstail.sweeps.plan import Hparams, Plan
 from crosstail.sweeps.select import as_file
 from crosstail.sweeps.store import Store
 from crosstail.sweeps.worker import Job, Outcome
@@ -64,6 +64,7 @@ def sweep(
     algorithm: Sequence[str],
     trials: int = 20,
     seeds: int = 3,
+    hparams: Hparams | None = None,
     launcher: str = "local",
     workers: int | None = None,
     time_limit: float | None = None,
@@ -82,6 +83,7 @@ def sweep(
         algorithm: Methods such as boda or boda:retrain, or files.
         trials: Trials per method; the first has the default hyperparameters.
         seeds: Seeds of the trial that is best on validation; with dg, seeds of the whole search.
+        hparams: Hyperparameters that are the same in all runs.
         launcher: local: processes on this machine; inline: this process; ray or slurm: a cluster.
         workers: Runs at a time; default: one per GPU, or one per core.
         time_limit: Seconds after which a run counts as failed.
@@ -91,7 +93,7 @@ def sweep(
         watch: Told every run and its outcome.
     """
     by, store = rules.find(rule) if rule else None, Store(out)
-    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds, rule=by)
+    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds, hparams=hparams, rule=by)
     with _launcher.launcher(launcher, store, _launcher.Resources(workers, time_limit)) as crew:
         events = drive.sweep(plan, store, crew, progress, rule=by)
         with watch(plan) as tell:

@@ -41,7 +41,8 @@ def selection_table(summaries: Sequence[SeedSummary]) -> Table:
     elif on not in ("pair_average", "average"):
         notes.append(f"Val: the {selected_on(on)} on validation, which was selected on.")
     best = "best trial and step" if rule else "best trial on validation"
-    return Table(title=f"{title} of the {best}, %", header=header, rows=rows, note=" ".join(notes))
+    title += f" of the {best}, % (± {summaries[0].spread} over the seeds)"
+    return Table(title=title, header=header, rows=rows, note=" ".join(notes))
 
 
 def _cell(spread: Spread) -> str:
