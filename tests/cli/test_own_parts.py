@@ -22,6 +22,7 @@ def written(tmp_path, monkeypatch):
         Path(name).write_text(text, encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.partition("\n")[0])
 def test_a_kind_fits_on_a_screen_and_its_commands_work(crosstail, written, section):
     assert len(section.splitlines()) <= SCREEN

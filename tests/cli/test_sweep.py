@@ -216,7 +216,7 @@ def test_an_estimate_of_second_stages_that_are_fitted(crosstail, vectors, backbo
 
 def test_every_option_is_in_the_plan(crosstail, monkeypatch):
     plans = []
-    monkeypatch.setattr(drive, "sweep", lambda plan, *rest: plans.append(plan) or iter(()))
+    monkeypatch.setattr(drive, "sweep", lambda plan, *rest, **more: plans.append(plan) or iter(()))
     crosstail(
         "sweep digits --algorithm erm --backbone efficientnet_lite0 --tune none --width 16 --labels forward:50 "
         "--protocol dg --unseen signs --skip-broken --data-seed 6 --steps 7 --batch-size 8 "
