@@ -116,7 +116,8 @@ def _measured(spec: RunSpec, loaded: Inputs, progress: Progress = silent) -> _Ru
     times: defaultdict[str, list[float]] = defaultdict(list)
 
     def note(what: str, done: int, total: int) -> None:
-        times[what].append(time.perf_counter())
+        if what.startswith("stage"):
+            times[what].append(time.perf_counter())
         progress(what, done, total)
 
     progress("stage 1", 0, STEPS)

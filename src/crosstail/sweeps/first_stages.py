@@ -23,7 +23,11 @@ def with_first_stages(done: Callable[[str], bool], jobs: Sequence[Job]) -> dict[
 
 
 def first_stage(spec: RunSpec) -> RunSpec | None:
-    """The run that the first stage of a resolved spec is on its own; None without a second, or if it takes no steps."""
-    if not spec.second_stage or not steps_of_stages(spec)[0] or canonical_method(spec.algorithm) != spec.algorithm:
+    """The run that the first stage of a resolved spec is on its own; None without a second, or if it takes no steps.
+
+    Nor with `--tune last`, where a run on its own may average its weights with those of before.
+    """
+    alone = canonical_method(spec.algorithm) == spec.algorithm and not spec.stages
+    if not (spec.second_stage and steps_of_stages(spec)[0] and alone):
         return None
     return spec.first_stage

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from crosstail.ahead import Courier, ahead, in_thread
 from crosstail.algorithms import Algorithm
-from crosstail.data import DomainDataset, to_input
+from crosstail.data import DomainDataset
 from crosstail.data.dataset import UNUSED
 from crosstail.losses import PairStatistics
 from crosstail.metrics import Answers, PairAccuracy, find
@@ -51,7 +51,7 @@ def _map(
 
     def read(i: int) -> list[Tensor]:
         part = rows[i : i + BATCH]
-        x = torch.from_numpy(dataset.x[part]) if raw else to_input(dataset.x[part])
+        x = torch.from_numpy(dataset.x[part]) if raw else kind.tensor(dataset.x[part])
         return [x, torch.from_numpy(dataset.domain[part])] if told else [x]
 
     def values(x: Tensor, *domain: Tensor) -> Callable[[], Sequence[Tensor]]:
