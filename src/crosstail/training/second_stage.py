@@ -14,7 +14,7 @@ from crosstail.data.activations import Activations
 from crosstail.progress import Progress
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import features, split_accuracies
+from crosstail.training.evaluation import features, on_unseen, split_accuracies
 from crosstail.training.folder import RunFolder
 from crosstail.training.held_out import HeldOut, held_out
 from crosstail.training.loop import train
