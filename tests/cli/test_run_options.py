@@ -49,7 +49,7 @@ FIELDS: dict[str, Any] = {
     "resolution": st.none() | COUNT,
     "tune": st.none() | st.sampled_from(["none", "last", "last:3", "all"]),
     "tuned_share": st.none() | st.sampled_from([0.0, 0.25, 1.0]),
-    "cache": st.none() | WORD,
+    "cache": st.sampled_from([None, "20GB", "500MB"]),
     "head": st.none() | st.sampled_from(["mlp", "linear"]),
     "views": st.integers(0, 9),
     "width": st.none() | COUNT,
