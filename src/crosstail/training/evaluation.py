@@ -15,11 +15,13 @@ from torch import Tensor
 from crosstail.ahead import Courier, ahead, in_thread
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
+from crosstail.data.dataset import UNUSED
 from crosstail.losses import PairStatistics
-from crosstail.metrics import Answers, find
+from crosstail.metrics import Answers, PairAccuracy, find
 from crosstail.metrics._link import log_probabilities
 from crosstail.training.devices import AnyFabric
 from crosstail.training.result import SplitAccuracy, Trace, Transferability
+from crosstail.training.spec import RunSpec
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import Distance, GraphBuilder
 
@@ -142,6 +144,17 @@ def split_accuracies(
     if prepared:
         known = {name: prepared(of, known["validation"]) for name, of in known.items()}
     return {name: SplitAccuracy.of_answers(of, on, known[name]) for name, of in said.items()}
+
+
+def on_unseen(
+    algorithm: Algorithm, dataset: DomainDataset, spec: RunSpec, fabric: "AnyFabric | None" = None
+) -> SplitAccuracy | None:
+    """The accuracy on the samples of the unseen domain that are not tested on; None if there are none."""
+    if spec.unseen is None or spec.left_out is not None:
+        return None
+    rows = np.flatnonzero((dataset.split == UNUSED) & (dataset.domain == dataset.domains.index(spec.unseen)))
+    found = answers(algorithm, dataset, rows, fabric=fabric)[0]
+    return SplitAccuracy.of(PairAccuracy.of(replace(found, group=None))) if len(rows) else None
 
 
 def features(
