@@ -23,13 +23,26 @@ PER_DOMAIN = 24  # samples per domain in a batch
 class Recipe:
     """How the stage is trained."""
 
-    steps: int = 300
+    steps: int = 300  # at most
+    epochs: int = 0  # steps are no more than these passes over the training samples; 0: no such limit
     lr: float = 1e-3
     flips: bool = True
     head_first: int = 0  # steps in which only the classifier is trained (LP-FT)
     biases: bool = False  # train biases and the scale and shift of batch norm only
     coral: float = 0.0  # weight of CORAL's term
-    boda: float = 0.0  # weight of BoDA's term
+    half: bool = True  # in bfloat16, which takes half the time where the processor has it
+
+
+RECIPES = {
+    "10 epochs": Recipe(epochs=10),
+    "300 steps": Recipe(),
+    "50 steps": Recipe(steps=50),
+    "CORAL": Recipe(epochs=10, coral=1.0),
+    "lr 3e-4": Recipe(epochs=10, lr=3e-4),
+    "biases and norms, lr 1e-2": Recipe(epochs=10, lr=1e-2, biases=True),
+    "head first": Recipe(epochs=10, head_first=15),
+    "in float32": Recipe(epochs=10, half=False),
+}
 
 
 class Front(Backbone):
@@ -70,11 +83,11 @@ def batch(maps: NDArray[np.float16], rows: NDArray[np.int64]) -> Tensor:
     return torch.from_numpy(maps[rows]).float().contiguous(memory_format=torch.channels_last)
 
 
-def features(stage: nn.Module, maps: NDArray[np.float16]) -> NDArray[np.float32]:
+def features(stage: nn.Module, maps: NDArray[np.float16], half: bool = False) -> NDArray[np.float32]:
     """Features (N, F) of all samples."""
-    with torch.inference_mode():
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, half):
         rows = np.array_split(np.arange(len(maps)), max(1, len(maps) // 128))
-        return np.concatenate([stage(batch(maps, part)).numpy() for part in rows])
+        return np.concatenate([stage(batch(maps, part)).float().numpy() for part in rows])
 
 
 def between(first: State, last: State, alpha: float) -> State:
@@ -96,19 +109,17 @@ def tuned(
     for p in stage.parameters():
         p.requires_grad_(not how.biases or p.ndim == 1)
     moved = [p for p in stage.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW([{"params": moved}, {"params": head.parameters()}], lr=how.lr)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, how.steps)
     of_domain = [rows[dataset.domain[rows] == d] for d in np.unique(dataset.domain[rows])]
-    for step in range(how.steps):
+    steps = min(how.steps, -(-how.epochs * len(rows) // (PER_DOMAIN * len(of_domain))) or how.steps)
+    optimizer = torch.optim.AdamW([{"params": moved}, {"params": head.parameters()}], lr=how.lr)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for step in range(steps):
         own = np.concatenate([rng.choice(of, PER_DOMAIN, replace=len(of) < PER_DOMAIN) for of in of_domain])
         x = batch(maps, own)
         if how.flips:
             x = torch.where(torch.from_numpy(rng.random(len(own)) < 0.5)[:, None, None, None], x.flip(3), x)
-        if step < how.head_first:
-            with torch.no_grad():
-                z = stage(x)
-        else:
-            z = stage(x)
+        with torch.set_grad_enabled(step >= how.head_first), torch.autocast("cpu", torch.bfloat16, how.half):
+            z = stage(x).float()
         loss = balanced_softmax_loss(head(z), y[own], domain[own], counts)
         if how.coral and len(of_domain) > 1:
             loss = loss + how.coral * coral_penalty(list(z.split(PER_DOMAIN)))
