@@ -80,7 +80,7 @@ def test_a_hyperparameter_of_one_part_may_be_addressed_by_it(name):
 
 
 def test_a_default_of_finetuning_gives_way_to_the_hyperparameter_of_the_part():
-    given, finetuned = {"dann.discriminator_lr": 0.01}, RunSpec(dataset="pacs", backbone="resnet50", freeze=False)
+    given, finetuned = {"dann.discriminator_lr": 0.01}, RunSpec(dataset="pacs", backbone="resnet50", tune="all")
     assert all_hparams(finetuned, "coral+dann", given)["discriminator_lr"] == 0.01
 
 

@@ -397,3 +397,40 @@ def test_a_sweep_keeps_the_probabilities_of_the_selected_trial_only(run, crossta
     assert len(kept) == 2 and len(list(Path("sweep").glob("runs/*/result.json"))) == 4
     specs = [RunFolder(Path("sweep/runs", key)).spec() for key in kept]
     assert {spec.seed for spec in specs} == {0, 1} and specs[0].hparams == specs[1].hparams
+
+
+def test_a_class_that_must_not_be_missed_is_flagged_from_the_threshold_of_its_site(run, crosstail, tmp_path):
+    copy = shutil.copytree("run", tmp_path / "critical")
+    shown = crosstail(FIT.replace("--out run", f"--critical c=0.9 --critical b --out {copy}")).ok().out
+    assert "Flagged by predict --site SITE" in shown and "2 of 4" not in shown
+    found, given = Run(copy), Run(copy).calibration
+    assert found.result.critical == {"c": 0.9, "b": None}
+    test = found.held_out.test
+    for site, d in (("berlin", 0), ("lagos", 1)):
+        own = [
+            given.probabilities(test.log_p, test.domain, SITES)[(test.y == 2) & (test.domain == of), 2] for of in (0, 1)
+        ]
+        every, there = np.sort(np.concatenate(own)), np.sort(own[d])
+        # The loss of (n + 1) (1 − 0.9) − 1 samples is allowed: 40 at berlin, 44 in all; 4 at lagos are too few.
+        least = there[3] if d == 0 else min(every[3], there[0])
+        rows = rows_of(crosstail(f"predict {copy} new.npy --site {site}"))
+        alarm = (probabilities(rows)[:, 2] >= least - 1e-6).tolist()
+        assert [row["alarm"] for row in rows] == ["c" * of for of in alarm]
+        assert [row["review"] for row in rows] == [["no", "yes"][of] for of in alarm] and 0 < sum(alarm) < len(alarm)
+    done = crosstail(f"predict {copy} new.npy --site lagos --coverage 0.8")
+    assert "the recall c=0.9 holds over all sites together, not at each of lagos (5 more would do)" in " ".join(
+        done.err.split()
+    )
+    for row in rows_of(done):
+        chosen = row["set"].split(" | ")
+        assert not row["alarm"] or "c" in chosen
+        assert row["review"] == ("yes" if row["alarm"] or len(chosen) != 1 else "no")
+    (first, *_) = json.loads(crosstail(f"predict {copy} new.npy --site lagos --json").ok().out)
+    assert first["alarm"] in ([], ["c"]) and isinstance(first["review"], bool)
+    assert "c=0.9 --critical b" in (copy / "model_card.md").read_text(encoding="utf-8")
+    crosstail(f"evaluate {copy} v.npz --split test").ok()
+    crosstail(FIT.replace("--out run", f"--critical c=0.999 --out {copy}")).ok()
+    done = crosstail(f"predict {copy} new.npy --site berlin")
+    assert {row["alarm"] for row in rows_of(done)} == {"c"} and "so every input is flagged" in " ".join(
+        done.err.split()
+    )

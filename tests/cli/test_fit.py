@@ -308,7 +308,7 @@ def test_a_trace_is_kept_where_it_is_asked_for_from_the_start(crosstail, vectors
     done = crosstail(f"fit {vectors} {SHORT} --out traced --trace")
     assert done.code == 0 and "--trace" not in done.out.partition("Next: ")[0]
     assert [record.trace is not None for record in RunFolder(Path("traced")).records()] == [True] * 3
-    assert '"input": "range"' in Path("traced/report.html").read_text(encoding="utf-8")
+    assert '"input":"range"' in Path("traced/report.html").read_text(encoding="utf-8")
 
 
 SMALL = "--backbone small_cnn --resolution 16 --width 8 --steps 2 --batch-size 4 --evaluations 1"

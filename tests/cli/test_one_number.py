@@ -251,7 +251,7 @@ def test_what_must_not_be_missed_is_stored_and_comes_first_everywhere(crosstail,
     before = Path("run/spec.json").read_bytes()
     shown = done(crosstail, f"{FIT} --critical c --out run")  # of a finished run
     assert "What must not be missed: c" in shown.splitlines()[0] + shown.splitlines()[1]
-    assert json.loads(Path("run/result.json").read_text())["critical"] == ["c"]
+    assert json.loads(Path("run/result.json").read_text())["critical"] == {"c": None}
     assert Path("run/spec.json").read_bytes() == before
     done(crosstail, f"{FIT} --out run")  # which keeps it
     done(crosstail, f"{FIT} --out other --seed 1")

@@ -117,7 +117,7 @@ def test_ten_thousand_photos_are_at_most_60_megabytes_and_open_in_three_seconds(
     review.thumbnails(0, noise)
     review.thumbnails.made = dict.fromkeys(range(len(names)), review.thumbnails.made[0])
     p = np.random.default_rng(1).dirichlet([1, 1], len(names))
-    review.add(np.arange(len(names)), p, p > 0.3)
+    review.add(np.arange(len(names)), p, p > 0.3, [["needs a look"] * (i % 2) for i in range(len(names))])
     review.save(tmp_path / "page.html", "many")
     assert 20e6 < (tmp_path / "page.html").stat().st_size <= 60e6
     opened(browser, tmp_path / "page.html", 1440)

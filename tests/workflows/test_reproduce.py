@@ -78,7 +78,7 @@ def test_every_table_has_a_plan_whose_methods_exist_and_that_sweep_takes_too() -
         for job in work.jobs(name):
             assert job.how["algorithm"] and job.how["trials"] in (1, 20) and job.how["seeds"] in (1, 3)
     assert [job.data for job in work.jobs("figure6")] == [job.data for job in work.jobs("table7")]
-    assert [job.spec.hparams.get("nu") for job in work.jobs("table25")[:9]] == [
+    assert [job.how["hparams"].get("nu") for job in work.jobs("table25")[:9]] == [
         None,
         0,
         0.5,
@@ -104,7 +104,7 @@ def test_sweep_takes_the_plan_by_its_name(plan, data, monkeypatch, tmp_path) -> 
         cli.main(["sweep", "pacs", "--plan", plan, "--out", str(tmp_path / "s"), "--dry-run"])
     own = next(job for name in work.tables() for job in work.jobs(name) if work.tables()[name].get("plan") == plan)
     assert seen["spec"].protocol == own.spec.protocol and seen["spec"].backbone == own.spec.backbone
-    assert seen["spec"].freeze == own.spec.freeze and seen["trials"] in (1, 20)
+    assert seen["spec"].tune == own.spec.tune and seen["trials"] in (1, 20)
 
 
 def test_a_table_runs_to_its_page_with_the_published_figures(run) -> None:

@@ -37,7 +37,7 @@ def evaluate(
 
     from crosstail.reports.document import terminal
     from crosstail.reports.run.command import inputs_of
-    from crosstail.reports.run.critical import critical_summary, title_of
+    from crosstail.reports.run.critical import critical_tables, flags_of_evaluated
     from crosstail.reports.run.summary import accuracy_summary
     from crosstail.reports.run.tested import Tested
     from crosstail.reports.run.two_questions import summary
@@ -57,10 +57,16 @@ def evaluate(
         unseen = [name for name in dataset.domains if name not in evaluated.known_domains]
         if found.answers.informed is not None and unseen:
             console.print(f"note: new to the model, so they stay unknown: {', '.join(unseen)}", soft_wrap=True)
-        tested = replace(Tested.of_answers(found.answers), critical=evaluated.predictor.run.result.critical)
-        tables = [critical_summary(tested, evaluated.questions, title_of(tested))] if tested.critical else []
-        tables.append(accuracy_summary(f"{run} on {spec.dataset}, {split}", tested))
-        terminal.show([*tables, *([summary(evaluated.questions)] if evaluated.questions else [])], console)
+        tested = replace(Tested.of_answers(found.answers), critical=list(evaluated.predictor.run.result.critical))
+        tables = critical_tables(tested, evaluated.questions, flags_of_evaluated(found))
+        terminal.show(
+            [
+                *tables,
+                accuracy_summary(f"{run} on {spec.dataset}, {split}", tested),
+                *([summary(evaluated.questions)] if evaluated.questions else []),
+            ],
+            console,
+        )
     if evaluated.unwritten:
         raise evaluated.unwritten
     if as_json:

@@ -40,6 +40,7 @@ def fit(
     Args:
         hparams: Hyperparameters from a file that `crosstail select` wrote; --hp overrides them.
         critical: A class that must not be missed, such as mel: pages show its recall at each site first; repeatable.
+            With a recall (mel=0.95), `predict` flags as many inputs as it takes to find this share of them.
         accelerator: cpu, cuda, mps, or auto for the best available.
         devices: Number of processes per machine that share every batch, one device each.
         nodes: Number of machines; start the command on each with torchrun or srun.
@@ -57,7 +58,7 @@ def fit(
     from crosstail.reports.run.command import inputs_of
     from crosstail.reports.run.command import options as options_of
     from crosstail.reports.run.command import words as words_of
-    from crosstail.reports.run.critical import critical_summary, title_of
+    from crosstail.reports.run.critical import critical_tables, flags_of_run
     from crosstail.reports.run.how_trained import stopped
     from crosstail.reports.run.summary import folds_summary, result_summary
     from crosstail.reports.run.tested import Tested
@@ -85,14 +86,14 @@ def fit(
     results, final = fitted.results, fitted.final
     questions = fitted.questions
     tables = [result_summary(results[0])] if len(results) == 1 else folds_summary(results)
-    if (tested := Tested.of_results(results)).critical:
-        tables.insert(0, critical_summary(tested, questions, title_of(tested)))
+    flags = flags_of_run(fitted.run)[:1] if final or len(results) == 1 else []
+    tables = [*critical_tables(Tested.of_results(results), questions, flags), *tables]
     terminal.show([*tables, *([summary(questions)] if questions else [])], console)
     if final is not None:
         console.print(f"\n{final.path}: {estimate_note(final.result)} {stopped(final.result)}")
     console.print(f"The page is in {out / 'report.html'}.", soft_wrap=True)
     leaks = results[0].data.leaks
-    words: list[Any] = [*options_of(spec.with_group(leaks)), *words_of(critical=critical)]
+    words: list[Any] = [*options_of(spec.with_group(leaks)), *words_of(critical=list(critical))]
     words += ["--hparams", hparams] if hparams else []
     if leaks:
         say_next(console, "fit", spec.dataset, *words, *["--refit"] * refit, "--out", unused_path(str(out)))

@@ -190,9 +190,9 @@ def _best(probabilities: NDArray[np.float32], top: int) -> NDArray[np.int64]:
 def _csv(parts: Parts, classes: Sequence[str], top: int | None) -> Iterator[str]:
     names = np.array(classes, object)
     for first, table, probabilities in parts:
-        if "set" in table:
-            answers = {"set": table["set"].str.join(" | "), "review": table["review"].map({True: "yes", False: "no"})}
-            table = table.assign(**answers)
+        lists = {name: table[name].str.join(" | ") for name in ("set", "alarm") if name in table}
+        if lists:
+            table = table.assign(**lists, review=table["review"].map({True: "yes", False: "no"}))
         if top is None:
             shares = pd.DataFrame(probabilities, columns=[f"p({name})" for name in classes])
         else:

@@ -1,9 +1,9 @@
 """From scores to a decision at a site: calibrated probabilities, prevalence, and prediction sets."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration, Correction
 from crosstail.metrics._link import training_shares, with_prior
+from crosstail.prediction.critical import ALL, NONE, Alarms, targets
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.prediction.prior import EstimatedPrior, estimate_prior, read_prior
 from crosstail.prediction.sets import FALLBACK, Per, PredictionSets
@@ -21,6 +22,22 @@ Sites = NDArray[np.int64]
 CHUNK = 8192  # samples at a time, so that memory does not grow with them
 GROUPS: dict[Per, str] = {"pair": "the pair", "class": "the class", "site": "the site", "all": "all samples together"}
 MOST, FEW = 20_000, 1000  # inputs that a prevalence is estimated from, and those that its error is
+
+
+class Decided(NamedTuple):
+    """Some rows: probabilities (n, C), members (n, C) of prediction sets, and which critical classes they may be of."""
+
+    rows: slice
+    probabilities: NDArray[np.float32]
+    members: NDArray[np.bool_] | None
+    alarms: NDArray[np.bool_] | None
+
+    @property
+    def review(self) -> NDArray[np.bool_] | None:
+        """Whether a person should look (n,): at alarms, and at sets that do not have exactly one class."""
+        why = [] if self.members is None else [self.members.sum(1) != 1]
+        why += [] if self.alarms is None else [self.alarms.any(1)]
+        return np.any(why, axis=0) if why else None
 
 
 @dataclass(frozen=True)
@@ -36,6 +53,8 @@ class Decision:
     estimates: dict[int, EstimatedPrior] = field(default_factory=dict)
     """Estimated shares, by site."""
     sets: PredictionSets | None = None
+    alarms: Alarms | None = None
+    """For the classes that must be found as often as `fit --critical` said."""
     notes: tuple[str, ...] = ()
 
     def probabilities(self, log_p: NDArray[np.floating], site: Sites) -> NDArray[np.float32]:
@@ -44,20 +63,28 @@ class Decision:
             return self.calibration.probabilities(log_p, site, self.domains)
         return with_prior(self.correction(log_p), self.shares[site])
 
-    def chunks(
-        self, log_p: NDArray[np.floating], site: Sites
-    ) -> Iterator[tuple[slice, NDArray[np.float32], NDArray[np.bool_] | None]]:
-        """Some rows at a time: their probabilities (n, C), and the members (n, C) of their prediction sets, if any."""
+    def chunks(self, log_p: NDArray[np.floating], site: Sites) -> Iterator[Decided]:
+        """The answers for some rows at a time."""
         for start in range(0, len(log_p), CHUNK):
             rows = slice(start, min(start + CHUNK, len(log_p)))
-            found = self.probabilities(log_p[rows], site[rows])
-            members = None if self.sets is None else self.sets.members(found, site[rows])
-            if members is not None and self.shares is not None:
-                members &= self.shares[site[rows]] > 0  # a class that does not occur at a site is in no set
-            yield rows, found, members
+            p = self.probabilities(log_p[rows], site[rows])
+            yield Decided(rows, p, *self.answers(p, site[rows]))
+
+    def answers(self, p: NDArray[np.float32], site: Sites) -> tuple[NDArray[np.bool_] | None, NDArray[np.bool_] | None]:
+        """The members of prediction sets, and alarms; a class that does not occur at a site is in neither."""
+        members, alarms = None if self.sets is None else self.sets.members(p, site), None
+        if members is not None and self.shares is not None:
+            members &= self.shares[site] > 0
+        if self.alarms is not None:
+            alarms = self.alarms.raised(p, site)
+            if self.shares is not None:
+                alarms &= self.shares[site][:, self.alarms.classes] > 0
+            if members is not None:
+                members[:, self.alarms.classes] |= alarms
+        return members, alarms
 
     def of_class(self, log_p: NDArray[np.floating], site: Sites, y: NDArray[np.int64]) -> NDArray[np.float32]:
-        parts = [p[np.arange(len(p)), y[rows]] for rows, p, _ in self.chunks(log_p, site)]
+        parts = [one.probabilities[np.arange(len(one.probabilities)), y[one.rows]] for one in self.chunks(log_p, site)]
         return np.concatenate([np.zeros(0, np.float32), *parts])
 
 
@@ -75,7 +102,7 @@ def decide(
     Without a `prior`, probabilities are for equally frequent pairs, which is what models are selected and tested for,
     and the predicted class is the model's own. A `prior` gives the shares of the classes: `uniform`, `train` (as in
     training at each site), a .csv file, or `estimate` (from the inputs of each site). With a `coverage`, prediction
-    sets are calibrated on the run's test samples, which nothing else has used.
+    sets are calibrated on the run's test samples, which nothing else has used, as are thresholds for critical classes.
     """
     given = predictor.calibration
     about: dict[str, Any] = {"calibration": given, "domains": predictor.run.result.domains}
@@ -84,10 +111,14 @@ def decide(
         correction = given.uniform if prior == "uniform" else given.prevalence
         shares = _shares(predictor, prior, estimates, site)
         about |= {"shares": shares, "correction": correction, "estimates": estimates}
+    plain, sites, notes = Decision(**about), np.unique(site), list[str]()
     if coverage is not None:
-        sets = _sets(predictor, Decision(**about), np.unique(site), coverage, per)
-        about |= {"sets": sets, "notes": _fallbacks(predictor, sets, np.unique(site))}
-    return Decision(**about)
+        about["sets"] = _sets(predictor, plain, sites, coverage, per)
+        notes += _fallbacks(predictor, about["sets"], sites)
+    if recalls := targets(predictor.run.result.critical, predictor.classes):
+        about["alarms"] = _alarms(predictor, plain, recalls)
+        notes += _unreached(predictor, about["alarms"], sites)
+    return replace(plain, **about, notes=tuple(notes))
 
 
 def question_of(prior: str | None) -> str:
@@ -157,6 +188,30 @@ def _sets(predictor: Predictor, decision: Decision, sites: Sites, coverage: floa
     nowhere = PredictionSets.calibrated(own, kept.y, kept.domain, **how)
     least = np.vstack([found.least[:-1], nowhere.least[-1:]])
     return PredictionSets(least, np.vstack([found.source[:-1], nowhere.source[-1:]]), coverage, per)
+
+
+def _alarms(predictor: Predictor, decision: Decision, recalls: dict[int, float]) -> Alarms:
+    """Thresholds for critical classes from the test samples."""
+    kept = _tested(predictor.run)
+    kept = kept.keep(np.isin(kept.y, [*recalls]))
+    assert kept.log_p is not None and kept.told.log_p is not None
+    own = decision.of_class(kept.told.log_p, kept.domain, kept.y)
+    nowhere = decision.of_class(kept.log_p, np.full_like(kept.domain, UNKNOWN), kept.y)
+    return Alarms.calibrated(own, kept.y, kept.domain, kept.group, recalls, len(decision.domains), nowhere)
+
+
+def _unreached(predictor: Predictor, alarms: Alarms, sites: Sites) -> Iterator[str]:
+    """Where a recall cannot be promised, and how many more samples would do."""
+    names = [*predictor.run.result.domains, "unknown site"]
+    for k, c in enumerate(alarms.classes):
+        recall = f"{predictor.classes[c]}={alarms.recall[k]:g}"
+        for source, what in (
+            (ALL, f"the recall {recall} holds over all sites together, not at each of"),
+            (NONE, f"too few test samples for the recall {recall}, so every input is flagged at"),
+        ):
+            there = [d for d in sites if alarms.source[d, k] == source and (source == NONE or d != UNKNOWN)]
+            if there:
+                yield f"{what} {', '.join(f'{names[d]} ({alarms.missing[d, k]} more would do)' for d in there)}"
 
 
 def _fallbacks(predictor: Predictor, sets: PredictionSets, sites: Sites) -> tuple[str, ...]:

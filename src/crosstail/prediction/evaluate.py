@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from crosstail.data import DataSpec, DomainDataset, examine, load_source, protocols
 from crosstail.data.names import spelled_as
 from crosstail.metrics import Answers
+from crosstail.prediction.critical import Alarms
 from crosstail.prediction.decision import decide
 from crosstail.prediction.predictor import UNKNOWN, Predictor, check_shape
 from crosstail.prediction.scoring import BATCH, NamedInputs
@@ -51,6 +52,8 @@ class Evaluated:
     """How frequent each pair is (D, C) where `by_prevalence` of the answers holds; None for an uncalibrated run."""
     held_out: int = 0
     """How many of these samples the run held out for its own test."""
+    alarms: tuple[Alarms, NDArray[np.bool_]] | None = None
+    """For critical classes: the thresholds of the domains, and which samples may be of which (N, K)."""
 
 
 def load_for(
@@ -136,8 +139,10 @@ def evaluate_on(
     weights, samples = None, replace(part, split=np.full(len(part), "test"))
     if predictor.calibration.samples:
         answers, weights = _by_prevalence(predictor, answers, sites, prior)
-    sets = None if own else _covered(predictor, answers, sites)
-    return Evaluated(answers, left_out, samples, sets, weights, own)
+    sets, alarms = (None, None) if own else _covered(predictor, answers, sites)
+    if alarms is not None:
+        alarms = alarms[0].at([predictor.sites.get(name, UNKNOWN) for name in dataset.domains]), alarms[1]
+    return Evaluated(answers, left_out, samples, sets, weights, own, alarms)
 
 
 def _by_prevalence(
@@ -150,7 +155,7 @@ def _by_prevalence(
     assert found.told.log_p is not None
     decision = decide(predictor, found.told.log_p, sites, prior=prior or "train")
     assert decision.shares is not None
-    said = np.concatenate([p.argmax(1) for _, p, _ in decision.chunks(found.told.log_p, sites)])
+    said = np.concatenate([one.probabilities.argmax(1) for one in decision.chunks(found.told.log_p, sites)])
     own, trained = found.counts.sum(1), np.array([sum(row) for row in predictor.run.result.counts])
     size = np.where(own > 0, own, trained[trained > 0].mean())
     place = [predictor.sites.get(name, UNKNOWN) for name in found.domains]
@@ -161,14 +166,18 @@ def _by_prevalence(
     return (told if found.informed is None else replace(found, informed=told)), weights
 
 
-def _covered(predictor: Predictor, found: Answers, sites: NDArray[np.int64]) -> pd.DataFrame | None:
+def _covered(
+    predictor: Predictor, found: Answers, sites: NDArray[np.int64]
+) -> tuple[pd.DataFrame | None, tuple[Alarms, NDArray[np.bool_]] | None]:
     kept, log_p = predictor.run.held_out, found.told.log_p
     if kept is None or not len(kept.test) or log_p is None:
-        return None
-    decision, parts = decide(predictor, log_p, sites, coverage=COVERAGE), []
-    for rows, _, members in decision.chunks(log_p, sites):
-        assert members is not None
-        y = found.y[rows]
-        inside, size = members[np.arange(len(y)), y], members.sum(1)
-        parts.append(pd.DataFrame({"domain": found.domain[rows], "class": y, "inside": inside, "size": size}))
-    return pd.concat(parts, ignore_index=True)
+        return None, None
+    decision, parts, raised = decide(predictor, log_p, sites, coverage=COVERAGE), [], []
+    for one in decision.chunks(log_p, sites):
+        assert one.members is not None
+        y, domain = found.y[one.rows], found.domain[one.rows]
+        about = {"inside": one.members[np.arange(len(y)), y], "size": one.members.sum(1), "review": one.review}
+        parts.append(pd.DataFrame({"domain": domain, "class": y, **about}))
+        raised.append(one.alarms)
+    alarms = None if decision.alarms is None else (decision.alarms, np.concatenate([*filter(None, raised)]))
+    return pd.concat(parts, ignore_index=True), alarms

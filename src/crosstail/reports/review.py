@@ -72,6 +72,7 @@ class Review:
     sites: Sequence[str | None]
     thumbnails: Thumbnails = field(init=False)
     parts: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
+    flags: list[Sequence[str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.thumbnails = Thumbnails(len(self.names))
@@ -82,19 +83,24 @@ class Review:
         return self.photos.watched(self.thumbnails) if len(self.names) <= MOST else self.photos
 
     def add(
-        self, rows: NDArray[np.int64], probabilities: NDArray[np.floating], members: NDArray[np.bool_] | None
+        self,
+        rows: NDArray[np.int64],
+        probabilities: NDArray[np.floating],
+        members: NDArray[np.bool_] | None,
+        flags: Sequence[Sequence[str]],
     ) -> None:
-        """Take the answers for some photos, by row, with the members of their prediction sets."""
+        """Take the answers for some photos, by row, with their prediction sets and why to look at them."""
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, :SHOWN]
         inside = np.take_along_axis(members, best, 1) if members is not None else np.arange(best.shape[1]) == 0
         size = np.ones(len(rows), np.int64) if members is None else members.sum(1)
         p, inside = np.take_along_axis(probabilities, best, 1), np.broadcast_to(inside, best.shape)
-        look = size != 1
-        self.parts.append((rows, best, p, inside, size, look))
+        self.flags.extend(flags)
+        self.parts.append((rows, best, p, inside, size))
 
     def save(self, out: Path, title: str) -> None:
         """Write the page, with the photos that need a look and those with the least sure answers first."""
-        rows, best, p, inside, size, look = (np.concatenate(each) for each in zip(*self.parts, strict=True))
+        rows, best, p, inside, size = (np.concatenate(each) for each in zip(*self.parts, strict=True))
+        look = np.array([bool(flags) for flags in self.flags])
         order = np.lexsort((p[:, 0], ~look))[:MOST]
         notes = [f"{int(look.sum()):,} of {len(rows):,} photos need a look. The least sure come first."]
         if not look.any():
@@ -103,9 +109,13 @@ class Review:
             ]
         if len(rows) > MOST:
             notes.append(f"Only the first {MOST:,} are on this page.")
-        photos = [self._photo(int(rows[i]), best[i], p[i], inside[i], int(size[i]), bool(look[i])) for i in order]
+        photos = [self._photo(int(rows[i]), best[i], p[i], inside[i], int(size[i]), self.flags[i]) for i in order]
         pictures = [*self.thumbnails.of(self.photos, rows[order].tolist())]
-        data = {"photos": photos, "classes": list(self.classes), "flags": ["needs a look"] * bool(look.any())}
+        data = {
+            "photos": photos,
+            "classes": list(self.classes),
+            "flags": sorted({flag for flags in self.flags for flag in flags}),
+        }
         key = hashlib.sha256("\n".join(sorted(photo["path"] for photo in photos)).encode()).hexdigest()[:16]
         data |= {"key": key, "part": PART, "file": f"{out.stem}-labels.csv"}
         parts = [html.data(pictures[start : start + PART]) for start in range(0, len(pictures), PART)]
@@ -113,7 +123,13 @@ class Review:
         write_whole(out, page.encode())
 
     def _photo(
-        self, row: int, best: NDArray[np.int64], p: NDArray[Any], inside: NDArray[np.bool_], size: int, look: bool
+        self,
+        row: int,
+        best: NDArray[np.int64],
+        p: NDArray[Any],
+        inside: NDArray[np.bool_],
+        size: int,
+        flags: Sequence[str],
     ) -> dict[str, Any]:
         path = Path(self.names[row]).absolute()
         about: dict[str, Any] = {
@@ -124,5 +140,4 @@ class Review:
         }
         kept = slice(None, max(3, int(np.flatnonzero(inside).max(initial=0)) + 1))
         about |= {"classes": best[kept].tolist(), "p": [round(value, 4) for value in p[kept].tolist()]}
-        flags = ["needs a look"] * look
         return about | {"inside": inside[kept].tolist(), "more": size - int(inside.sum()), "flags": flags}

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from crosstail import discovery
 from crosstail.data import load_source, protocols
+from crosstail.prediction.critical import read_critical
 from crosstail.progress import Progress, labelled, silent
 from crosstail.reports.run.page import write_folds_page, write_page
 from crosstail.reports.run.two_questions import Questions
@@ -94,7 +94,8 @@ def fit(
         spec: The run, or with `folds` or the protocol dg the runs.
         out: Folder of the run or runs; running the same again resumes it or shows the result.
         hparams: Hyperparameters from a file that `select` wrote; the spec's take precedence.
-        critical: Classes that must not be missed, such as mel: pages show their recall at each site first.
+        critical: Classes that must not be missed, such as mel: pages show their recall at each site first. With a
+            recall, such as mel=0.95, `predict` flags as many inputs as it takes to find this share of them.
         refit: Afterwards, train the final model on every sample, in OUT/refit, for the median of the selected steps.
         devices: Processes and devices that share every batch; all processes run this function and return the same.
         log: Also write a log: tensorboard (RUN/tensorboard).
@@ -114,9 +115,7 @@ def fit(
     if refit:
         replace(spec, stop_at=())  # which is refused where a model on every sample is impossible
     source = load_source(spec, progress)
-    for name in critical:
-        if name not in source.classes:
-            raise ValueError(f"--critical {name}: {discovery.suggestion(name, list(source.classes))}")
+    recalls = read_critical(critical, source.classes)
     for note in source.notes:
         tell(note)
     specs = protocols.parts(spec, source)
@@ -132,8 +131,8 @@ def fit(
             run = train_run(one, place, progress=shown if is_main_process() else None, inputs=inputs, devices=devices)
         if after:
             run = with_estimate(run, after)
-        if critical and run.result.critical != list(critical):
-            run = run.knowing(result=msgspec.structs.replace(run.result, critical=list(critical)))
+        if recalls and run.result.critical != recalls:
+            run = run.knowing(result=msgspec.structs.replace(run.result, critical=recalls))
             if is_main_process():
                 run.folder.finish(run.result)
         if is_main_process():

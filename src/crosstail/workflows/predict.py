@@ -122,15 +122,19 @@ def predict(
 
     def parts(rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> Parts:
         assert found is not None
-        for some, probabilities, members in found.chunks(log_p, where.domain[rows]):
+        for one in found.chunks(log_p, where.domain[rows]):
+            some, probabilities, members, alarms = one
             columns = {"input": [names[row] for row in rows[some]]}
             columns |= {} if site is None else {"site": [where.names[row] for row in rows[some]]}
             table = pd.DataFrame({**columns, "class": classes[probabilities.argmax(1)]})
             if members is not None:
                 table["set"] = [classes[row].tolist() for row in members]
-                table["review"] = members.sum(1) != 1
+            if found.alarms is not None and alarms is not None:
+                table["alarm"] = [classes[found.alarms.classes[row]].tolist() for row in alarms]
+            if one.review is not None:
+                table["review"] = one.review
             if review is not None:
-                review.add(rows[some], probabilities, members)
+                review.add(rows[some], probabilities, members, _flags(table))
             yield some.start == 0 and not answers.written, table, probabilities
 
     def texts(rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> Iterable[str]:
@@ -171,6 +175,15 @@ def predict(
     whole = pd.concat(tables, ignore_index=True) if out is None else None
     probable = np.concatenate(kept_probabilities) if out is None else None
     return Predicted(predictor, number, whole, probable, unread, where.notes, found, made)
+
+
+def _flags(table: pd.DataFrame) -> list[list[str]]:
+    """Why to look at each input."""
+    review, alarms = (table.get(name, [()] * len(table)) for name in ("review", "alarm"))
+    return [
+        ["needs a look"] * bool(look) + [f"may be {name}" for name in of]
+        for look, of in zip(review, alarms, strict=True)
+    ]
 
 
 def _counted(progress: Progress, start: int, total: int) -> Progress:

@@ -129,7 +129,7 @@ def test_methods_are_ordered_by_how_close_the_domains_are(runs):
 
 def test_methods_with_other_features_are_not_in_the_chart(make_run, tmp_path):
     for k, method in enumerate(("erm", "boda", "frozen")):
-        make_run(method, [[10, 6], [4, 0]], algorithm=method, alpha=3.0 - k, freeze=True, backbone="efficientnet_lite0")
+        make_run(method, [[10, 6], [4, 0]], algorithm=method, alpha=3.0 - k, tune="none", backbone="efficientnet_lite0")
     table = transfer_table(read_runs([tmp_path]).chosen)
     chart = transfer_chart("t", "photos", table)
     assert "boda has the same class closest" in chart.title

@@ -87,6 +87,8 @@ OTHER |= {
     "head": "linear",
     "tune": "last",
     "tuned_share": 0.5,
+    "optimizer": "sgd",
+    "schedule": "cosine",
 }
 OTHER |= {"average": "swad", "precision": "bf16", "dataset": "others", "group_by": "patient", "select_on": "worst_pair"}
 
@@ -118,8 +120,8 @@ def test_a_setting_is_named_by_what_differs_from_its_namesakes(make_run, tmp_pat
         make_run(str(i), HITS, **spec)
     make_run("other", HITS, dataset="elsewhere/drawings")
     assert read_runs([tmp_path]).table["data"].tolist() == [
-        "photos, tune all, head default, evaluations 10",
-        "photos, tune none, head linear, evaluations 10",
+        "photos, tune all, head default, evaluations default",
+        "photos, tune none, head linear, evaluations default",
         "photos, tune all, head default, evaluations 3",
         "drawings",
     ]

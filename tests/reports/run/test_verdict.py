@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from crosstail.reports.document.model import Cards, Code, Items, Text
-from crosstail.reports.run.critical import critical_blocks, critical_summary
+from crosstail.reports.run.critical import critical_blocks, critical_tables
 from crosstail.reports.run.tested import Tested as Shown
 from crosstail.reports.run.verdict import next_steps, tone, usable
 
@@ -49,6 +49,15 @@ def test_one_wrong_answer_of_two_is_no_clear_failure(make_result):
     assert "The lowest: d1 / c1 has 1 of 2 right (95 % interval 9.5 to 90.5)" in text
 
 
+def test_a_pair_with_one_test_sample_is_not_clearly_worse(make_result):
+    """Of 38 pairs with few samples, one wrong answer in a pair with one is what chance explains."""
+    totals = [[1] + [3] * 18, [3] * 19]
+    result = make_result([[0] + [3] * 18, [3] * 19], totals=totals, counts=totals)
+    text, _ = first([result])
+    assert "No pair is lower than the average by more than chance explains" in text
+    assert "clearly worse" not in advice(result)
+
+
 def test_what_is_low_is_said_where_the_average_is_no_better(make_result):
     """A third is found in every pair: none is worse than the average, and all are bad."""
     text, _ = first([make_result([[33, 33], [33, 23]], totals=[[100, 100], [100, 68]])])
@@ -62,14 +71,14 @@ def test_what_is_low_is_said_where_the_average_is_no_better(make_result):
 def test_what_must_not_be_missed_comes_first(make_result):
     """The recall of the class in every domain that has test samples of it."""
     result = make_result([[90, 30], [80, 0]], totals=[[100, 60], [100, 0]], known=[[90, 45], [80, 0]])
-    tested = Shown.of_results([msgspec.structs.replace(result, critical=["c1"])])
+    tested = Shown.of_results([msgspec.structs.replace(result, critical={"c1": None})])
     heading, table = critical_blocks(tested)
     assert heading.text == "What must not be missed: c1"
     assert table.header == ["site", "found", "recall, %", "95 % interval", "domain known, %"]
     assert table.rows == [["d0", "30 of 60", "50.0", "37.7 to 62.3", "75.0"]]
-    both = critical_summary(replace(tested, critical=["c1", "c0"]))
+    (both,) = critical_tables(replace(tested, critical=["c1", "c0"]))
     assert [row[0] for row in both.rows] == ["c1, d0", "c0, d0", "c0, d1"]
-    assert "no test samples of c9" in critical_summary(replace(tested, critical=["c9"])).note
+    assert "no test samples of c9" in critical_tables(replace(tested, critical=["c9"]))[0].note
     assert list(critical_blocks(Shown.of_results([result]))) == []
 
 

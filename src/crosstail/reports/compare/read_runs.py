@@ -137,7 +137,7 @@ def read_result(folder: Path) -> ReportRow | SkippedFolder:
         transferability=result.transferability,
         data=result.data,
         shots=result.shots,
-        critical=result.critical,
+        critical=list(result.critical),
     )
 
 

@@ -1,6 +1,6 @@
 """How sure a model is: prediction sets of test samples, and all metrics of every group."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +9,7 @@ import pandas as pd
 
 from crosstail.metrics import Answers, group_metrics
 from crosstail.metrics._calibration import Calibration, calibrated
+from crosstail.prediction.critical import targets
 from crosstail.prediction.cross_fit import covered
 from crosstail.prediction.sets import COVERAGE, has_threshold
 from crosstail.reports.document.model import Table
@@ -34,6 +35,8 @@ class Certainty:
     metrics: pd.DataFrame
     """Result of `calibrated_metrics`."""
     questions: Questions | None
+    recalls: Mapping[int, float]
+    """Of critical classes, as asked for."""
 
     @classmethod
     def of(cls, run: Run) -> "Certainty | None":
@@ -41,8 +44,9 @@ class Certainty:
         if run.held_out is None or run.calibration is None or not len(run.held_out.test):
             return None
         test, given = run.held_out.test, run.calibration
-        sets = covered(test, given) if len(test) > 1 else None
-        return cls(test, given, sets, calibrated_metrics(test, given, sets), Questions.of_runs([run]))
+        recalls = targets(run.result.critical, run.result.classes)
+        sets = covered(test, given, recalls=recalls) if len(test) > 1 else None
+        return cls(test, given, sets, calibrated_metrics(test, given, sets), Questions.of_runs([run]), recalls)
 
 
 def calibrated_metrics(test: Answers, given: Calibration, sets: pd.DataFrame | None) -> pd.DataFrame:
@@ -53,7 +57,7 @@ def calibrated_metrics(test: Answers, given: Calibration, sets: pd.DataFrame | N
     found = group_metrics(calibrated(test, given))
     if sets is None:
         return found
-    named = sets.assign(review=sets["size"] != 1, domain=[test.domains[d] for d in sets["domain"]])
+    named = sets.assign(domain=[test.domains[d] for d in sets["domain"]])
     named["class"] = [test.classes[c] for c in sets["class"]]
     means = {"covered": ("inside", "mean"), "classes_per_set": ("size", "mean"), "to_review": ("review", "mean")}
     parts = [named.groupby(keys or np.zeros(len(named))).agg(**means).reset_index() for keys in GROUPS]
@@ -68,8 +72,8 @@ def rows_by(table: pd.DataFrame, *keys: str) -> pd.DataFrame:
 
 def summary(own: pd.DataFrame) -> dict[str, float]:
     """Coverage, mean set size and share to review over some rows of `covered`."""
-    review = float((own["size"] != 1).mean())
-    return {"covered": float(own["inside"].mean()), "classes_per_set": float(own["size"].mean()), "to_review": review}
+    columns = {"covered": "inside", "classes_per_set": "size", "to_review": "review"}
+    return {name: float(own[column].mean()) for name, column in columns.items()}
 
 
 def set_rows(table: pd.DataFrame, domains: Sequence[str]) -> list[list[str]]:

@@ -1,7 +1,7 @@
 """The command line that repeats a run, derived from the fields of its spec."""
 
 import shlex
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from dataclasses import fields
 from itertools import islice
 from pathlib import Path
@@ -9,6 +9,7 @@ from typing import Any
 
 from crosstail.data import DataSpec, DomainDataset, as_inputs
 from crosstail.data.spec import READ
+from crosstail.prediction.critical import Recalls, critical_words
 from crosstail.prediction.export import SUFFIXES
 from crosstail.training import RunSpec
 
@@ -16,14 +17,16 @@ SPELLED = {"hparams": "--hp", "columns": "--column"}
 NEGATIVE = {"augment": "--no-augment"}
 
 
-def command(spec: RunSpec, out: Path, critical: Sequence[str] = ()) -> str:
+def command(spec: RunSpec, out: Path, critical: Recalls | None = None) -> str:
     """The command line of a run, with every option whose default may change.
 
     >>> command(RunSpec(dataset="my photos", algorithm="boda", hparams={"lr": 0.01}), Path("run"))[:66]
     "crosstail fit 'my photos' --algorithm boda --protocol mdlt --data-"
     """
     options = words(**{field.name: getattr(spec, field.name) for field in fields(spec) if field.name != "dataset"})
-    return shlex.join(["crosstail", "fit", spec.dataset, *options, *words(critical=critical), "--out", str(out)])
+    return shlex.join(
+        ["crosstail", "fit", spec.dataset, *options, *words(critical=critical_words(critical or {})), "--out", str(out)]
+    )
 
 
 def short_command(verb: str, spec: RunSpec, out: str, *flags: str) -> str:

@@ -14,8 +14,7 @@ from crosstail.reports.document.model import Block, Code, Document, Heading, Tab
 from crosstail.reports.run.certainty import certainty_card
 from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.command import command
-from crosstail.reports.run.critical import critical_summary
-from crosstail.reports.run.critical import title_of as title_of_critical
+from crosstail.reports.run.critical import critical_blocks, flags_of_run
 from crosstail.reports.run.how_trained import how_trained
 from crosstail.reports.run.suspects import label_error_note
 from crosstail.reports.run.tables import headline_table, worst_table
@@ -59,7 +58,6 @@ def model_card(
     result, tested = run.result, Tested.of_results([run.result])
     questions = about.questions if about else None
     parts: dict[str, list[Block]] = {
-        title_of_critical(tested): [critical_summary(tested, questions)] if tested.critical else [],
         "File": [bullets(_file(exported))] if exported else [],
         "Model and intended use": [bullets(_purpose(result))],
         "Data": [bullets(filter(None, (*_data(result), label_error_note(run)))), _counts(result)],
@@ -74,7 +72,8 @@ def model_card(
         "Versions and checksums": [bullets(versions(run))],
         "How to repeat it": [Code(command(result.spec, run.path, result.critical))],
     }
-    blocks = [block for heading, part in parts.items() if part for block in (Heading(heading), *part)]
+    blocks = [*critical_blocks(tested, questions, flags_of_run(run))]
+    blocks += [block for heading, part in parts.items() if part for block in (Heading(heading), *part)]
     return Document(title_of(result.spec), blocks)
 
 

@@ -14,6 +14,7 @@ from crosstail.prediction.sets import COVERAGE
 from crosstail.reports.charts import colours, palette
 from crosstail.reports.document.model import Block, Card, Cards, Chart, Choice, Code, Heading, Slider, Table, Text
 from crosstail.reports.run.certainty_data import Certainty
+from crosstail.reports.run.tested import share_of
 from crosstail.reports.run.two_questions import ALIKE, COME, TRAIN
 from crosstail.reports.vega_lite import draw, facet, field, layer
 from crosstail.reports.wording import interval, number, percent
@@ -57,21 +58,13 @@ class Point:
 
 def points(test: Answers, weights: NDArray[np.float64], sets: Sets, prior: str) -> list[Point]:
     """For both questions; `weights` (D, C) are how frequent pairs are where samples come as they do."""
-    shape = len(test.domains), len(test.classes)
-    sizes = {"num_domains": shape[0], "num_classes": shape[1]}
-
-    def shares(hit: "pd.Series[bool]", rows: NDArray[np.bool_]) -> PairAccuracy:
-        group = None if test.group is None else test.group[rows]
-        said = np.where(hit[rows], test.y[rows], -1)
-        return PairAccuracy.from_predictions(said, test.y[rows], test.domain[rows], **sizes, group=group)
-
-    found, every = [], np.ones(len(test), bool)
-    for question, own, given in ((ALIKE, np.ones(shape), None), (COME, weights, prior)):
+    found = []
+    for question, own, given in ((ALIKE, np.ones(test.counts.shape), None), (COME, weights, prior)):
         for coverage in COVERAGES:
             table = sets(coverage, given)
-            sure = table["size"] == 1
-            alone = shares(sure, every).weighted(own)
-            right = shares(table["inside"], sure.to_numpy()).weighted(own * np.nan_to_num(alone.matrix))
+            sure = ~table["review"].to_numpy()
+            alone = share_of(test, sure).weighted(own)
+            right = share_of(test, table["inside"].to_numpy(), sure).weighted(own * np.nan_to_num(alone.matrix))
             found.append(Point(question, given, coverage, alone, right))
     return found
 
@@ -83,7 +76,7 @@ def points_of_run(about: Certainty) -> list[Point]:
         return []
     if (most := MOST // len(test.classes)) < len(test):
         test = test.keep(np.sort(np.random.default_rng(0).permutation(len(test))[:most]))
-    return points(test, questions.weights, lambda coverage, prior: covered(test, given, coverage, prior), TRAIN)
+    return points(test, questions.weights, lambda at, prior: covered(test, given, at, prior, about.recalls), TRAIN)
 
 
 def no_look_blocks(found: Sequence[Point], domains: Sequence[str]) -> Iterator[Block]:

@@ -26,7 +26,7 @@ from crosstail.reports.run.certainty_data import Certainty
 from crosstail.reports.run.charts import loss_chart, selection_chart
 from crosstail.reports.run.command import command
 from crosstail.reports.run.confusions import confusion_blocks, pooled_answers
-from crosstail.reports.run.critical import critical_blocks
+from crosstail.reports.run.critical import critical_blocks, flags_of_run
 from crosstail.reports.run.duplicates import duplicates
 from crosstail.reports.run.how_trained import how_trained
 from crosstail.reports.run.no_look import no_look_blocks, points_of_run
@@ -76,7 +76,7 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
     ]
     questions = about.questions if about else None
     blocks = [
-        *critical_blocks(tested, questions),
+        *critical_blocks(tested, questions, flags_of_run(run)),
         *no_look_blocks(points_of_run(about) if about else [], result.domains),
         Heading("Can I use it?"),
         *usable(tested, [result], questions),
@@ -107,7 +107,7 @@ def folds_document(out: Path, runs: Sequence[Run], final: Run | None = None) -> 
     spec, tested, images = results[0].spec, Tested.of_results(results), len(results[0].input_shape) == 3
     dg, questions = spec.unseen_domains, Questions.of_runs([final] if final else runs)
     blocks = [
-        *critical_blocks(tested, questions),
+        *critical_blocks(tested, questions, flags_of_run(final) if final else []),
         Heading("Can I use it on a new domain?" if dg else "Can I use it?"),
         *(unseen_blocks(results) if dg else usable(tested, results, questions)),
         *(() if dg else _folds(results, tested)),
@@ -144,7 +144,7 @@ def _metrics(results: Sequence[RunResult], tested: Tested) -> Iterator[Block]:
     refit = estimate_note(results[0])
     title = f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %."
     yield Text(" ".join(filter(None, (title, tested.tracks_note, card.intervals_note(tested.accuracy)))))
-    note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
+    note = "The worst pair and domain were chosen on these test samples: on others, they are likely to do better."
     yield replace(table, note=note)
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from crosstail.data import as_inputs, protocols
 from crosstail.metrics import FEW_TESTS
+from crosstail.prediction.critical import critical_words
 from crosstail.prediction.export import suggested_suffix
 from crosstail.reports.document.model import Block, Card, Cards, Code, Text, bullets
 from crosstail.reports.run.command import export_words, options, short_command, words
@@ -142,7 +143,7 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
     """What to collect and to test, and the commands for it."""
     tested, spec, why = tested_pairs(of.pairs), results[0].spec, wants_folds(results[0])
     grouped = spec.with_group(results[0].data.leaks)  # for what is trained from here on
-    critical = words(critical=results[0].critical)
+    critical = words(critical=critical_words(results[0].critical))
     yield bullets(_collect(tested, counted=spec.unseen is None, folds=bool(why)))
     if why:
         yield Text(why)
