@@ -10,13 +10,13 @@ import numpy as np
 import torch
 from studies.tuning.judged import answers, blended, figures
 from studies.tuning.sets import Photos, split
-from studies.tuning.stage import Recipe, between, features, network, stage_of, tuned
+from studies.tuning.stage import Recipe, features, network, stage_of, tuned
 
-from crosstail.metrics import Answered, Answers, Difference, Models, difference
+from crosstail.metrics import Answered, Answers, Difference, compare_methods
 from crosstail.metrics._calibration import balanced_weights
 from crosstail.metrics._temperature import fit_sharpness
+from crosstail.training.tuned_share import SHARES, between
 
-ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 PARTS = ("val", "test")
 
 Said = Mapping[float, Mapping[str, Answers]]
@@ -38,7 +38,7 @@ def measured(photos: Photos, number: int, how: Recipe, maps: Any, kept: Path) ->
     kept.parent.mkdir(parents=True, exist_ok=True)
     torch.save(last, kept.with_suffix(".pt"))
     begin, said = time.process_time(), {}
-    for alpha in ALPHAS:
+    for alpha in SHARES:
         stage.load_state_dict(between(first, last, alpha))
         said[alpha] = blended(bare, features(stage.eval(), own, how.half))
     seconds["judging"] = round(time.process_time() - begin, 1)
@@ -78,8 +78,8 @@ def evidence(said: Said) -> dict[str, Any]:
 
 def compared(one: Answers, other: Answers, metric: str) -> Difference | None:
     """The paired difference of a metric, pairs weighing the same, on the same samples."""
-    models = [Models.of([Answered(0, of, metric).sampled], "pair_average") for of in (one, other)]
-    return difference(*models) if models[0] and models[1] else None
+    sides = {"one": [Answered(0, one, metric)], "other": [Answered(0, other, metric)]}
+    return compare_methods(sides, "other", "pair_average")["one"]
 
 
 def keep(path: Path, said: Said) -> None:
@@ -111,5 +111,5 @@ def kept_answers(path: Path) -> dict[float, dict[str, Answers]]:
             )
             for part in PARTS
         }
-        for a in ALPHAS
+        for a in SHARES
     }

@@ -1,7 +1,6 @@
 """The last stage of EfficientNet-Lite0: activations in front of it, training what follows, and weights in between."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -9,14 +8,15 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from crosstail import backbones
-from crosstail.backbones import Backbone
+from crosstail.backbones._cuts import cut
 from crosstail.backbones._frozen import FrozenNetwork
+from crosstail.backbones._timm import TimmBackbone
 from crosstail.data import DomainDataset, to_input
 from crosstail.losses.domains import coral_penalty
 from crosstail.losses.tails import balanced_softmax_loss
 
-State = dict[str, Tensor]
 PER_DOMAIN = 24  # samples per domain in a batch
+BEHIND = "blocks.5"  # what follows is trained: the seventh group of blocks and the last convolution
 
 
 @dataclass(frozen=True)
@@ -37,44 +37,30 @@ RECIPES = {
     "10 epochs": Recipe(epochs=10),
     "300 steps": Recipe(),
     "50 steps": Recipe(steps=50),
+    "600 steps, 20 epochs": Recipe(steps=600, epochs=20),
     "CORAL": Recipe(epochs=10, coral=1.0),
     "lr 3e-4": Recipe(epochs=10, lr=3e-4),
     "biases and norms, lr 1e-2": Recipe(epochs=10, lr=1e-2, biases=True),
     "head first": Recipe(epochs=10, head_first=15),
-    "in float32": Recipe(epochs=10, half=False),
 }
 
 
-class Front(Backbone):
-    """All of a network in front of its last stage."""
-
-    def __init__(self, whole: Backbone) -> None:
-        net: Any = whole.layers
-        super().__init__(nn.Sequential(net.conv_stem, net.bn1, *net.blocks[:6]), whole.num_features)
-        self.whole = whole
-
-    @property
-    def signature(self) -> str:
-        return f"{self.whole.signature} in front of blocks.6"
-
-    def prepare(self, x: Tensor) -> Tensor:
-        return self.whole.prepare(x)
-
-
-def network(shape: tuple[int, ...], resolution: int | None) -> Backbone:
+def network(shape: tuple[int, ...], resolution: int | None) -> TimmBackbone:
     """The pretrained network for images (3, H, W), in evaluation mode: batch norm keeps ImageNet's statistics."""
-    return backbones.build("efficientnet_lite0", shape, resolution=resolution).eval()
+    whole = backbones.build("efficientnet_lite0", shape, resolution=resolution).eval()
+    assert isinstance(whole, TimmBackbone)
+    return whole
 
 
-def stage_of(whole: Backbone) -> nn.Sequential:
+def stage_of(whole: TimmBackbone) -> nn.Module:
     """The last stage, from activations to features (B, F)."""
-    net: Any = whole.layers
-    return nn.Sequential(net.blocks[6], net.conv_head, net.bn2, net.global_pool)
+    return cut(whole.layers, BEHIND)[1].eval()
 
 
-def activations(dataset: DomainDataset, whole: Backbone) -> NDArray[np.float16]:
+def activations(dataset: DomainDataset, whole: TimmBackbone) -> NDArray[np.float16]:
     """Activations (N, C, h, w) in front of the last stage."""
-    run, rows = FrozenNetwork(Front(whole), len(dataset)), np.array_split(np.arange(len(dataset)), len(dataset) // 32)
+    front = whole._with(cut(whole.layers, BEHIND)[0], f"up to {BEHIND}")
+    run, rows = FrozenNetwork(front, len(dataset)), np.array_split(np.arange(len(dataset)), len(dataset) // 32)
     return np.concatenate([run(to_input(dataset.x[part])).astype(np.float16) for part in rows])
 
 
@@ -90,14 +76,9 @@ def features(stage: nn.Module, maps: NDArray[np.float16], half: bool = False) ->
         return np.concatenate([stage(batch(maps, part)).float().numpy() for part in rows])
 
 
-def between(first: State, last: State, alpha: float) -> State:
-    """Weights α of the way from the first to the last (WiSE-FT, Wortsman et al., 2022)."""
-    return {name: torch.lerp(of, last[name], alpha) if of.is_floating_point() else of for name, of in first.items()}
-
-
 def tuned(
     stage: nn.Module, maps: NDArray[np.float16], dataset: DomainDataset, rows: NDArray[np.int64], how: Recipe, seed: int
-) -> State:
+) -> dict[str, Tensor]:
     """Train the stage and a linear classifier on these rows by balanced softmax; the state of the stage."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
