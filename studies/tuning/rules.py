@@ -74,7 +74,7 @@ RULES: dict[str, Rule] = {
     **{f"unbeaten, {100 * level:.0f} %": unbeaten(level) for level in (0.01, 0.05, 0.2)},
     **{f"unbeaten, {100 * level:.0f} %, few empty": unless_empty(unbeaten(level)) for level in (0.05, 0.2)},
     "accuracy, few empty": unless_empty(best("pairs", 1)),
-    "½, few empty": unless_empty(always(0.5)),
+    "always ½, few empty": unless_empty(always(0.5)),
     "½ by log loss, 5 %, few empty": unless_empty(halfway("log_loss", -1, 0.05)),
     "log loss, few empty": unless_empty(best("loss", -1)),
 }

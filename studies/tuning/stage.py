@@ -103,7 +103,7 @@ def tuned(
             z = stage(x).float()
         loss = balanced_softmax_loss(head(z), y[own], domain[own], counts)
         if how.coral and len(of_domain) > 1:
-            loss = loss + how.coral * coral_penalty(list(z.split(PER_DOMAIN)))
+            loss = loss + how.coral * coral_penalty(z.view(len(of_domain), PER_DOMAIN, -1))
         if not torch.isfinite(loss):
             raise FloatingPointError(f"diverged in step {step}")
         optimizer.zero_grad()
