@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from studies.tuning import __main__ as study
-from studies.tuning.page import page
+from studies.tuning.page import CHOSEN, DEVISED, by_set, gains, page
 from studies.tuning.rules import RULES
 
 
@@ -17,6 +17,16 @@ def test_records_have_no_path_and_every_unit_once():
     assert not any(place in text for place in ("/tmp", "/work", "/home", str(Path.home())))
     units = [(of["set"], of["split"], of["recipe"]) for of in study.records()]
     assert len(units) == len(set(units)) > 0
+
+
+def test_the_chosen_rule_is_the_safest_and_then_the_best_where_it_was_chosen():
+    parts = [by_set(study.records())[name] for name in DEVISED]
+
+    def merit(name):
+        found = [gains(part, RULES[name]) for part in parts]
+        return round(min(map(min, found)), 3), sum(sum(of) / len(of) for of in found)
+
+    assert max((name for name in RULES if "empty" not in name), key=merit) == CHOSEN.removesuffix(", few empty")
 
 
 def said(pairs, loss, p, beaten, empty=0.0):
