@@ -146,8 +146,10 @@ def main() -> None:
 
 def page(records: list[dict]) -> str:
     """The page with these counts."""
-    rows = "\n".join(map(line, records))
-    return TEXT.format(rows=rows, folds=FOLDS, share=100 * FLIPPED, seeds=SEEDS)
+    rows, lists = "\n".join(map(line, records)), [np.sum(one["found"], axis=0) for one in records if one["flipped"]]
+    lists = [one for one in lists if one[0]]
+    held = sum(chance / listed <= wilson(hit, listed)[1] for listed, chance, hit, _ in lists)
+    return TEXT.format(rows=rows, folds=FOLDS, share=100 * FLIPPED, seeds=SEEDS, held=held, lists=len(lists))
 
 
 TEXT = """# Are wrong labels found?
@@ -164,6 +166,8 @@ how many of these are assigned to their true class. In %, with 95 % intervals th
 | set | flipped | to | listed | stated | flipped | found at all | true class named |
 |---|---|---|---|---|---|---|---|
 {rows}
+
+In {held} of {lists} rows with a list, no greater share is stated than was flipped (its upper end).
 
 A sample is listed if the chance that its label is wrong is one in three or more. The chance follows from two numbers,
 fitted to the labels of all held-out samples: how sharp the model's probabilities should be, and how many labels are

@@ -54,7 +54,9 @@ class Predictor:
         """The domains that the model was trained on, by name."""
         with naming_run(folder.path):
             frozen = self._frozen(str(weights) if weights else None)
-            seen = (frozen.num_features,) if frozen else self.input_shape
+            seen = (frozen.num_features,) if frozen and not result.spec.stages else self.input_shape
+            if frozen and result.spec.stages:
+                frozen = frozen.divided(result.spec.stages).front
             spec = user_file.from_copy(result.spec, folder, trust)
             self.algorithm = build_final_model(spec, seen, np.array(result.counts))
         self.embedder = FrozenNetwork(frozen) if frozen else None
@@ -113,7 +115,7 @@ class Predictor:
 
     def features_of(self, x: Samples, batch_size: int) -> Callable[[NDArray[np.int64]], Tensor]:
         """What the classifier sees of rows of x; frozen features are those in the cache that training uses."""
-        if self.embedder is None:
+        if self.embedder is None or self.run.result.spec.stages:
             return lambda rows: self.features(x[rows])
         check_shape(x, self.input_shape, "inputs")
         embedder = Embedder(x, self.embedder.backbone, batch_size=batch_size, required=False)
@@ -139,6 +141,16 @@ class Predictor:
             if scores.isnan().any():
                 raise ValueError(f"{self.run.path / MODEL} gives scores that are NaN: train the model again")
             return log_probabilities(scores).numpy()
+
+    def distances(self, z: Tensor, domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
+        """How far features are from the training samples of their domains (N,); NaN if the model cannot tell."""
+        domain, far = np.broadcast_to(np.asarray(domain), len(z)), np.full(len(z), np.nan, np.float32)
+        with torch.inference_mode():
+            for rows, known in ((domain == UNKNOWN, False), (domain != UNKNOWN, True)):
+                own = torch.from_numpy(domain[rows]) if known else None
+                if rows.any() and (found := self.algorithm.distance_to_training(z[rows], own)) is not None:
+                    far[rows] = found
+        return far
 
 
 def check_shape(x: Samples, trained: tuple[int, ...], source: Path | str) -> None:

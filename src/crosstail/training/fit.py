@@ -27,6 +27,7 @@ from crosstail.training.run import Run
 from crosstail.training.run_data import Inputs, input_shape, load_inputs
 from crosstail.training.second_stage import run_second_stage, scoring
 from crosstail.training.spec import RunSpec
+from crosstail.training.tuned_share import TunedPart
 from crosstail.training.used_samples import UsedSamples
 
 
@@ -39,13 +40,15 @@ def train_run(
     devices: Devices = ONE,
     keep: bool = True,
     leased: bool = False,
+    after: Path | None = None,
 ) -> Run:
     """Train in a folder; a finished run returns at once, an unfinished one resumes.
 
     `inputs` is what `load_inputs` returns, if it is in memory already. With several devices, the other processes
-    run the same program up to here and then join in. Without `keep`, the
-    probabilities of held-out samples, by far the largest file, are not stored; fitting again with it adds them. A
-    folder in which another process trains is refused, unless the caller has a lease on it, as in a sweep.
+    run the same program up to here and then join in. Without `keep`, the probabilities of held-out samples, by far the
+    largest file, are not stored; fitting again with it adds them. A folder in which another process trains is refused,
+    unless the caller has a lease on it, as in a sweep. A second stage begins `after` the finished run of its first one,
+    if there is one.
     """
     spec, folder = resolve(spec), RunFolder(out)
     started = folder.holds(spec)
@@ -71,7 +74,7 @@ def train_run(
                     folder.calibrate(run.calibration)
                 return run
         with threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
-            return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, keep)
+            return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, keep, after)
 
 
 def _train_stages(
@@ -82,9 +85,11 @@ def _train_stages(
     progress: Progress | None,
     devices: Devices,
     keep: bool,
+    after: Path | None,
 ) -> Run:
     dataset = inputs.embedded()
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
+    part = TunedPart(spec, algorithm) if spec.stages else None
     if devices.several and algorithm.unshared:
         raise ValueError(f"{spec.algorithm} cannot be trained by several processes: {algorithm.unshared}")
     fabric = fabric_of(devices, spec.precision)
@@ -105,8 +110,13 @@ def _train_stages(
     first = folder.load("stage_one.pt")
     if not first_stage_learns(spec):
         first = {"weights": algorithm.state_dict(), "step": 0}
+    if first is None and after is not None:
+        first = folder.begin_after(RunFolder(after))
+        common["checkpoint"] = None
     if first is None:
-        augment = Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment else None
+        augment = (
+            Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment and dataset.kind.picture else None
+        )
         # Only in stage one: the second stage does not move the features.
         trace = traced if spec.trace else None
         last = steps_of_stages(spec)[0]
@@ -115,13 +125,16 @@ def _train_stages(
             folder.save("stage_one.pt", first)
         common["checkpoint"] = None  # overwritten since
     algorithm.load_state_dict(first["weights"])
-    steps = [first["step"]]
+    tuned = part.trained() if part else None
+    steps, shared = [first["step"]], True
     if spec.second_stage:
-        algorithm, step, scored = run_second_stage(spec, algorithm, dataset, **common)
+        algorithm, step, scored, chosen, shared = run_second_stage(spec, algorithm, dataset, part, **common)
         steps.append(step)
+        tuned = chosen or tuned
     else:
         scored = held_out(algorithm, dataset, **scoring(spec, algorithm), fabric=fabric)
-    z = graph_features(algorithm, dataset, fabric)
+    own = shared or fabric.is_global_zero
+    z = graph_features(algorithm, dataset, fabric if shared else None) if own else None
     if scored is None or not fabric.is_global_zero:
         wait_for(folder.path / RESULT)
         return Run(folder.path, inputs=inputs)
@@ -139,12 +152,13 @@ def _train_stages(
         selected_steps=steps,
         informed=every if every.test.informed is not None else None,
         others=_as_they_come(kept.validation, calibration),
+        tuned=tuned,
         transferability=transferability(graph_of(algorithm, dataset, kept=z)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.samples)),
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
-        notes=[*(inputs.frozen or algorithm.backbone).notes, *unreached_phases(spec)],
+        notes=[*(inputs.frozen or algorithm.backbone).notes, *inputs.notes(), *unreached_phases(spec)],
     )
     folder.finish(result)
     known = {"held_out": kept if keep else None, "calibration": calibration, "test": test, "inputs": inputs}

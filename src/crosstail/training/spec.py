@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -32,6 +32,8 @@ HEADS = {"mlp": "mlp", "linear": "identity"}
 
 
 TUNE = r"none|all|last(:[1-9]\d?)?"
+SIZE = r"(\d{1,6}(?:\.\d+)?) ?([MGT])B"
+UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
 
 FOLLOWS = {
     "algorithm": "dataset",
@@ -54,7 +56,7 @@ def in_order(kind: type[T]) -> type[T]:
     return kind
 
 
-LATER = ("select_on", "names", "optimizer", "schedule", "warm_up", "second_lr")
+LATER = ("select_on", "names", "optimizer", "schedule", "warm_up", "second_lr", "left_out")
 """Fields that runs from before there was a choice do not have, so they are in the key of a run only if they are set."""
 
 ASIDE = "does not identify the run"
@@ -171,6 +173,8 @@ class RunSpec(DataSpec):
             raise ValueError(f"views is {self.views}, expected 0 or more")
         if self.tune is not None and not re.fullmatch(TUNE, self.tune):
             raise ValueError(f"tune is {self.tune!r}, expected none, last, all, or last:2 for the last two stages")
+        if self.cache is not None and not re.fullmatch(SIZE, self.cache):
+            raise ValueError(f"cache is {self.cache!r}, expected a size such as 20GB or 500MB")
         if self.tuned_share is not None and not 0 <= self.tuned_share <= 1:
             raise ValueError(f"tuned_share is {self.tuned_share}, expected 0 to 1")
         for name, known in (("select_on", metrics.criteria()), ("average", get_args(Average))):
@@ -204,6 +208,12 @@ class RunSpec(DataSpec):
         return int(number or 1) if name == "last" else 0
 
     @property
+    def budget(self) -> int | None:
+        """Bytes for kept activations, if they were given."""
+        found = re.fullmatch(SIZE, self.cache or "")
+        return int(float(found[1]) * UNITS[found[2]]) if found else None
+
+    @property
     def selected_on(self) -> str:
         """The validation metric that evaluations, trials and methods are selected by."""
         return self.select_on or protocols.find(self.protocol).selects_on
@@ -212,6 +222,11 @@ class RunSpec(DataSpec):
     def whole(self) -> bool:
         """Whether every sample is for training."""
         return self.stop_at is not None
+
+    @property
+    def first_stage(self) -> "RunSpec":
+        """The run whose weights, to the bit, the second stage starts from; itself without one."""
+        return replace(self, second_stage=None, second_lr=None)
 
     def identity(self) -> dict[str, Any]:
         names = identifying_fields(type(self))  # type: ignore[arg-type]  # mypy takes the class for its instance
@@ -237,6 +252,19 @@ def key_of(identity: dict[str, Any]) -> str:
     named["average"] = identity["average"] or False
     canonical = msgspec.json.encode({**named, "hparams": hparams}, order="deterministic")
     return hashlib.sha256(canonical).hexdigest()[:16]
+
+
+def differences(changed: list[str], found: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """What a folder has in place of what is wanted, for an error."""
+    said = []
+    for name in changed:
+        if name == "hparams":
+            one, other = found[name], wanted[name]
+            own = next(k for k in sorted({**one, **other}) if one.get(k) != other.get(k))
+            said.append(f"hyperparameter {own} is {one.get(own)}, not {other.get(own)}")
+        else:
+            said.append(f"{name} is {found[name]!r}, not {wanted[name]!r}")
+    return ", ".join(said)
 
 
 def split_method(method: str) -> tuple[str, str | None]:
