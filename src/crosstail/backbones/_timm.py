@@ -119,9 +119,8 @@ class TimmBackbone(Backbone):
         super().__init__(network.to(memory_format=torch.channels_last), width, _early_maps(network))
         self.name = name
         self.size = size
-        names = [stage["module"] for stage in getattr(network, "feature_info", None) or ()]
         self.channels_first = getattr(network, "output_fmt", "NCHW") == "NCHW"
-        self.stages = [name for name in names if name in dict(network.named_modules())]
+        self.stages = _stages(network)
         self.register_buffer("mean", torch.tensor(tuple(mean)).view(3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(tuple(std)).view(3, 1, 1), persistent=False)
         self.weights = checksum(network) if pretrained else ""
@@ -189,6 +188,15 @@ class _Tail(Backbone):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x)
+
+
+def _stages(network: Any) -> list[str]:
+    """The modules that timm calls stages, or, where these are some of a sequence of equals such as `blocks`, all."""
+    known = dict(network.named_modules())
+    names = [stage["module"] for stage in getattr(network, "feature_info", None) or () if stage["module"] in known]
+    parent = names[-1].rpartition(".")[0] if names else ""
+    every = {f"{parent}.{name}": type(one) for name, one in known[parent].named_children()} if parent else {}
+    return list(every) if names and set(names) <= set(every) and len(set(every.values())) == 1 else names
 
 
 def _early_maps(network: Any) -> tuple[str, ...]:

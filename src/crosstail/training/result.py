@@ -120,6 +120,8 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     test: SplitAccuracy
     averaged: Averaged | None = None
     trace: Trace | None = None
+    unseen: SplitAccuracy | None = None
+    """Of the last weights on samples of the unseen domain that are not tested on: for comparison only."""
 
 
 class RawWeights(msgspec.Struct, frozen=True, kw_only=True):
@@ -131,7 +133,10 @@ class RawWeights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A share of the tuned weights, on validation: with the 95 % interval of its log loss minus that of the first."""
+    """A share of the tuned weights, on validation, with the 95 % interval of its log loss minus that of the first.
+
+    The log loss is at the best temperature of each share.
+    """
 
     share: Share
     pair_average: Share
@@ -144,6 +149,7 @@ class Tuned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The share of the tuned weights in their average with the pretrained ones, and those that it was chosen from."""
 
     share: Share
+    why: str
     tried: list[Tried] = []
 
 

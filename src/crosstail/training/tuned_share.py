@@ -4,17 +4,23 @@
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+import numpy as np
 import torch
+from scipy.special import log_softmax
 from torch import Tensor, nn
 
 from crosstail.algorithms import Algorithm
 from crosstail.metrics import Answered, Answers, Difference, Models, difference, value_on
+from crosstail.metrics._calibration import balanced_weights
+from crosstail.metrics._temperature import fit_sharpness
 from crosstail.training.result import Tried, Tuned
 from crosstail.training.spec import RunSpec
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 LOSS = "log_loss"
+EMPTY = 0.2  # share of pairs without training samples above which validation does not choose
 
 State = dict[str, Tensor]
 
@@ -40,7 +46,7 @@ class TunedPart:
         self.tuned = _copied(self.part)
         share = 1.0 if self.given is None else self.given
         self.move(share)
-        return Tuned(share=share)
+        return Tuned(share=share, why="as given" if self.given is not None else "the second stage is not fitted")
 
     def move(self, share: float) -> None:
         """Set the weights to an average of pretrained and tuned ones."""
@@ -57,19 +63,41 @@ def choose(said: Mapping[float, Answers]) -> Tuned:
     """The share of the tuned weights, by the answers on held-out samples of a second stage fitted to each.
 
     It is the smallest share that the one with the lowest log loss does not beat in a paired test at 5 %. Pairs weigh
-    the same, and samples of a group count as one.
+    the same, samples of a group count as one, and each share has the temperature that suits it best: what is fitted to
+    features that have seen the same samples in tuning is too sure of itself. Where many pairs have no training samples,
+    held-out ones do not show what tuning costs these, and the smallest share is kept (docs/results/tuning.md).
     """
+    said = {share: tempered(answers) for share, answers in sorted(said.items())}
     losses = {share: value_on(answers, LOSS) or 0.0 for share, answers in said.items()}
-    best = min(said, key=lambda share: (losses[share], share))
+    first, best, counts = (
+        min(said),
+        min(said, key=lambda share: (losses[share], share)),
+        next(iter(said.values())).counts,
+    )
     chosen = min(share for share in said if not _better(said[best], said[share]))
+    why = "the smallest share that no other beats on validation, in a paired test of the log loss at 5 %"
+    if len(said) == 1:
+        why = "as given"
+    elif (counts == 0).mean() > EMPTY:
+        empty = f"{(counts == 0).sum():,} of {counts.size:,} pairs have no training samples"
+        chosen, why = first, f"{empty}, so validation does not show what tuning costs them: --tuned-share sets it"
     tried = []
-    for share, answers in sorted(said.items()):
-        gain = compared(answers, said[min(said)]) if share > min(said) else None
+    for share, answers in said.items():
+        gain = compared(answers, said[first]) if share > first else None
         accuracy = answers.value().pair_average
         assert accuracy is not None
         more = {"low": gain.low, "high": gain.high} if gain else {}
         tried.append(Tried(share=share, pair_average=accuracy, log_loss=losses[share], **more))
-    return Tuned(share=chosen, tried=tried)
+    return Tuned(share=chosen, why=why, tried=tried)
+
+
+def tempered(answers: Answers) -> Answers:
+    """The same answers with the temperature of the lowest log loss, all pairs weighing the same."""
+    assert answers.log_p is not None
+    weights = balanced_weights(answers.y, answers.domain, len(answers.classes))
+    sharpness = np.exp(fit_sharpness(answers.log_p, answers.y, weights).log_sharpness)
+    log_p = log_softmax(sharpness * answers.log_p.astype(np.float64), axis=1)
+    return replace(answers, log_p=log_p, true=log_p[np.arange(len(answers)), answers.y])
 
 
 def compared(one: Answers, other: Answers) -> Difference | None:
