@@ -130,7 +130,7 @@ def predict(
             if members is not None:
                 table["set"] = [classes[row].tolist() for row in members]
             if found.alarms is not None and alarms is not None:
-                table["alarm"] = [classes[found.alarms.classes[row]].tolist() for row in alarms]
+                table["alarm"] = [classes[np.sort(found.alarms.classes[row])].tolist() for row in alarms]
             if one.review is not None:
                 table["review"] = one.review
             if review is not None:
