@@ -1,8 +1,8 @@
 """Are wrong labels found, and is their share in the list as stated? docs/results/label-errors.md.
 
 Flips one in twenty labels of each set, or none, cross-validates the default on the result, and counts how many of the
-samples that `crosstail audit --run` lists were flipped. Takes ten minutes on one core once the images are embedded, or
-with `--page` writes the page from the counts in studies/records:
+samples that `crosstail audit --run` lists were flipped. Takes ten minutes on one core once the images are embedded;
+sets that are in studies/records are not repeated, and `--page` writes the page from these alone:
 
     python -m studies.label_errors --data ../shared/data --out runs/label_errors
     python -m studies.label_errors --page
@@ -72,7 +72,8 @@ def flipped(
 def judged(dataset: DomainDataset, out: Path) -> dict[str, np.ndarray]:
     """Rows, labels, and probabilities from models that were not trained on them, at the prevalence of every site."""
     file = out / "data.npz"
-    out.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
     save_arrays(replace(dataset, split=np.full(len(dataset), "train", "<U5")), file)
     parts = []
     for fold in range(1, FOLDS + 1):
@@ -94,22 +95,22 @@ def counted(said: dict[str, np.ndarray], wrong: np.ndarray, y: np.ndarray) -> li
     return [len(found), round(float(found["chance"].sum()), 2), int(hit.sum()), named]
 
 
-def measure(data: Path, out: Path) -> Iterator[dict[str, object]]:
-    """What is listed of each set, by where labels were moved and by seed."""
+def measure(data: Path, out: Path, done: set[str]) -> Iterator[list[dict]]:
+    """What is listed of each set that is not done, by where labels were moved and by seed."""
     for name, dataset in sets(data):
+        if name in done:
+            continue
         clean = judged(dataset, out / "run")
         wrong = np.zeros(0, np.int64)
         found = [counted(clean, wrong, dataset.y)]
-        own = {"set": name, "samples": len(dataset), "flipped": 0, "to": "", "found": found}
-        shutil.rmtree(out / "run")
-        yield own
+        records = [{"set": name, "samples": len(dataset), "flipped": 0, "to": "", "found": found}]
         for to in KINDS:
             found = []
             for seed in range(SEEDS):
                 changed, wrong = flipped(dataset, to, seed, clean if to == KINDS[-1] else None)
                 found.append(counted(judged(changed, out / "run"), wrong, dataset.y))
-                shutil.rmtree(out / "run")
-            yield own | {"flipped": len(wrong), "to": to, "found": found}
+            records.append(records[0] | {"flipped": len(wrong), "to": to, "found": found})
+        yield records
 
 
 def line(record: dict) -> str:
@@ -136,15 +137,19 @@ def main() -> None:
     given = parser.parse_args()
     if not given.page:
         torch.set_num_threads(1)
-        lines = [json.dumps(record) for record in measure(given.data, given.out)]
-        RECORDS.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+        records = json.loads(RECORDS.read_text(encoding="utf-8")) if RECORDS.exists() else []
+        for found in measure(given.data, given.out, {record["set"] for record in records}):
+            records += found
+            RECORDS.write_text("[\n" + ",\n".join(map(json.dumps, records)) + "\n]\n", encoding="utf-8")
     PAGE.write_text(page(json.loads(RECORDS.read_text(encoding="utf-8"))), encoding="utf-8")
 
 
 def page(records: list[dict]) -> str:
     """The page with these counts."""
-    rows = "\n".join(map(line, records))
-    return TEXT.format(rows=rows, folds=FOLDS, share=100 * FLIPPED, seeds=SEEDS)
+    rows, lists = "\n".join(map(line, records)), [np.sum(one["found"], axis=0) for one in records if one["flipped"]]
+    lists = [one for one in lists if one[0]]
+    held = sum(chance / listed <= wilson(hit, listed)[1] for listed, chance, hit, _ in lists)
+    return TEXT.format(rows=rows, folds=FOLDS, share=100 * FLIPPED, seeds=SEEDS, held=held, lists=len(lists))
 
 
 TEXT = """# Are wrong labels found?
@@ -161,6 +166,8 @@ how many of these are assigned to their true class. In %, with 95 % intervals th
 | set | flipped | to | listed | stated | flipped | found at all | true class named |
 |---|---|---|---|---|---|---|---|
 {rows}
+
+In {held} of {lists} rows with a list, no greater share is stated than was flipped (its upper end).
 
 A sample is listed if the chance that its label is wrong is one in three or more. The chance follows from two numbers,
 fitted to the labels of all held-out samples: how sharp the model's probabilities should be, and how many labels are

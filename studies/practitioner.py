@@ -199,7 +199,7 @@ def check(mess: Mess, out: Path) -> dict[str, Promise]:
     suspects = suspect_table(run)
     planted = {str(photo.relative_to(mess.folder)) for photo in mess.flipped}
     hit, listed = sum(sample in planted for sample in suspects["sample"]), len(suspects)
-    share = float(suspects["precision"].iloc[-1]) if listed else 0.0
+    share = float(suspects["chance"].mean()) if listed else 0.0
     found["label errors listed that were planted"] = Promise(
         f"{_percent(share)} % of {listed}" if listed else "none listed",
         str(hit),

@@ -7,7 +7,7 @@ python -m studies.race_page race/race.json office-caltech10 --took "6 minutes on
 import argparse
 from pathlib import Path
 
-from crosstail.reports.compare.race_page import behind_chart, board_table, leaderboard
+from crosstail.reports.compare.race_page import TIED, behind_chart, board_table, expectation, headline, leaderboard
 from crosstail.reports.document.files import save_drawing
 from crosstail.reports.wording import several
 from crosstail.storage import read_json
@@ -20,7 +20,6 @@ def page(race: RaceResult, name: str, command: str, took: str, picture: Path) ->
     """The page; its chart, if there are methods behind the first, is saved as a picture."""
     table = leaderboard(race.leaderboard)
     kept = [k for k, title in enumerate(table.header) if k and title not in ("domain known", "s")]
-    others = len(table.rows) - 1
     early = f"{len(race.stopped)} methods stopped early, on validation; " if race.stopped else ""
     features = f"frozen {race.backbone} features" if race.tune == "none" else "vectors as they are"
     chart = []
@@ -36,15 +35,16 @@ def page(race: RaceResult, name: str, command: str, took: str, picture: Path) ->
         f"# A race on {name}",
         "",
         f"`{command.replace('NAME', name)}`:",
-        f"{early}{others + 1} had {several(race.trials, 'trial')} of {race.steps} steps each,",
-        f"then {several(race.seeds, 'seed')} of the best on validation; {features}.",
+        f"{early}{several(len(table.rows), 'method')} had {several(race.trials, 'trial')} and "
+        f"{several(race.seeds, 'seed')}; {features}.",
         f"It took {took}.",
         "How to read it: [race.md](../race.md). Written by `python -m studies.race_page`.",
         "",
         f"> {race.recommendation}",
         "",
-        f"Of the {others} other methods, {others - len(table.faint)} are within noise of the first on",
-        f"{race.samples} test samples, so their order says little.",
+        expectation(race),
+        "",
+        f"**{headline(race.leaderboard)}.** {TIED}",
         "",
         *chart,
         f"| {table.header[0]} | family | {' | '.join(table.header[k] for k in kept)} |",

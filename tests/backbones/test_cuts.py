@@ -37,7 +37,7 @@ def test_a_tail_is_trained_with_the_statistics_of_its_pretraining():
     whole.weights = "made"
     tail = whole.divided(1).tail.train()
     assert not any(m.training for m in tail.modules() if isinstance(m, nn.BatchNorm2d))
-    tail(torch.rand(2, 112, 4, 4)).sum().backward()
+    tail(torch.rand(2, 192, 4, 4)).sum().backward()
     assert all(parameter.grad is not None for parameter in tail.parameters())
 
 

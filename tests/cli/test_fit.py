@@ -308,7 +308,15 @@ def test_a_trace_is_kept_where_it_is_asked_for_from_the_start(crosstail, vectors
     done = crosstail(f"fit {vectors} {SHORT} --out traced --trace")
     assert done.code == 0 and "--trace" not in done.out.partition("Next: ")[0]
     assert [record.trace is not None for record in RunFolder(Path("traced")).records()] == [True] * 3
-    assert '"input": "range"' in Path("traced/report.html").read_text(encoding="utf-8")
+    assert '"input":"range"' in Path("traced/report.html").read_text(encoding="utf-8")
+
+
+def test_a_note_on_the_split_is_about_the_samples_that_are_trained_on(crosstail, vectors):
+    arrays = dict(np.load(vectors))
+    np.savez(vectors, **arrays, groups=np.arange(len(arrays["y"])) // 2)
+    for labels in ("", "--labels forward:8"):
+        done = crosstail(f"fit {vectors} {SHORT} {labels} --out run{len(labels)}").ok()
+        assert (done.out + done.err).count("stay together") == 1
 
 
 SMALL = "--backbone small_cnn --resolution 16 --width 8 --steps 2 --batch-size 4 --evaluations 1"

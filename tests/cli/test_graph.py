@@ -90,7 +90,7 @@ def test_a_run_with_a_trace_has_a_slider(crosstail, vectors):
     train_run(RunSpec(dataset=vectors, **COMMON, trace=True), Path("traced"))
     crosstail("graph traced").ok()
     text = Path("traced/graph.html").read_text(encoding="utf-8")
-    assert '"input": "range", "min": 0, "max": 2' in text and "The slider steps through" in text
+    assert '"input":"range","min":0,"max":2' in text and "The slider steps through" in text
     assert crosstail("graph traced --out g.svg").code == 0 and Path("g.svg").stat().st_size > 2000
 
 

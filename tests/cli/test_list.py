@@ -107,6 +107,6 @@ def test_no_verb_shows_the_help_and_has_exit_code_2(crosstail):
 
 def test_the_command_lists_the_cuts_with_their_size(crosstail, refused):
     (last, second, *_) = json.loads(crosstail("list backbones efficientnet_lite0 --json").ok().out)
-    assert last == {"tune": "last", "behind": "blocks.4", "shape": [112, 14, 14], "bytes": 43904}
+    assert last == {"tune": "last", "behind": "blocks.5", "shape": [192, 7, 7], "bytes": 18816}
     assert second["tune"] == "last:2" and "44 KB" in crosstail("list backbones efficientnet_lite0").ok().out
     assert "no pretrained weights" in refused("list backbones small_cnn")

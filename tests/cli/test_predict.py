@@ -115,8 +115,8 @@ def test_photos_from_a_folder_to_predictions_elsewhere(crosstail, photo_run, pho
 @pytest.fixture
 def embedded(monkeypatch):
     """How many photos the frozen network has embedded in each batch."""
-    found, embed = [], FrozenNetwork.__call__
-    monkeypatch.setattr(FrozenNetwork, "__call__", lambda self, x: found.append(len(x)) or embed(self, x))
+    found, embed = [], FrozenNetwork.outputs
+    monkeypatch.setattr(FrozenNetwork, "outputs", lambda self, x: found.append(len(x)) or embed(self, x))
     return found
 
 

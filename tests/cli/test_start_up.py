@@ -48,7 +48,7 @@ WITHOUT_TORCH = [
 ]
 NOT_ON_VECTORS = [
     *("timm", "torchvision", "sklearn", "lightning_fabric", "torchmetrics", "transformers", "huggingface_hub"),
-    *("torch._dynamo", "torch.onnx", "sympy", "scipy", "onnx", "matplotlib", "altair", "jsonschema"),
+    *("torch._dynamo", "torch.onnx", "sympy", "scipy.stats", "onnx", "matplotlib", "altair", "jsonschema"),
     *("torch._inductor", "torch.distributed.fsdp", "networkx", "tensorboard", "ray", "datasets"),
 ]
 

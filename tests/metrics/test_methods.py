@@ -41,12 +41,16 @@ def between(*stacks, **about):
 
 
 def spread_of_mean(values, pair, group):
-    """Variance of an average over pairs of sums over units, with loops: Σ_p k / (k − 1) Σ_g (Σ (v − v̄_p) / (n P))²."""
+    """Variance of an average over pairs of sums over units, with loops: Σ_p k / (k − 1) Σ_g (Σ (v − c_p) / (n P))².
+
+    c_p = (k v̄_p + v̄) / (k + 1), where v̄ is the mean over pairs.
+    """
     total = 0.0
+    overall = mean(mean(values[i] for i in range(len(pair)) if pair[i] == p) for p in set(pair))
     for p in sorted(set(pair)):
         own = [i for i in range(len(pair)) if pair[i] == p]
-        centre = mean(values[i] for i in own)
         units = sorted({group[i] for i in own})
+        centre = (len(units) * mean(values[i] for i in own) + overall) / (len(units) + 1)
         sums = [sum(values[i] - centre for i in own if group[i] == u) / len(own) / len(set(pair)) for u in units]
         total += len(units) / (len(units) - 1) * sum(one**2 for one in sums)
     return total
@@ -73,6 +77,17 @@ def test_the_error_is_that_of_the_two_way_model(grouped):
     # The degrees of freedom lie between the fewest seeds' and infinity.
     assert stats.t.ppf(0.975, 1e9) * error < reach < stats.t.ppf(0.975, 2) * error
     assert 2 * stats.norm.sf(difference / error) < found.p_value < 2 * stats.t.sf(difference / error, 2)
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_two_answers_of_one_pair_do_not_make_a_difference_significant(seeds):
+    """The models differ in both samples of a pair with two: no sign that this pair would be the same on others."""
+    y, domain = samples(2)
+    a = np.ones((seeds, len(y)), bool)
+    b = a & ((y != 1) | (domain != 0))
+    a[-1, -1] = False
+    found = between(a, b, y=y, domain=domain)
+    assert found is not None and not found.sure and found.low < 0 < found.estimate < found.high
 
 
 def test_the_p_value_and_the_interval_agree():

@@ -7,8 +7,12 @@ from PIL import Image
 from crosstail.data import load
 from crosstail.data.inputs import kind_of_model
 from crosstail.prediction.predictor import find_inputs
+from crosstail.training import RunSpec
 
-IMAGES, VECTORS = (SimpleNamespace(input_shape=shape, kind=kind_of_model(shape)) for shape in ((3, 8, 8), (4,)))
+RUN = SimpleNamespace(result=SimpleNamespace(spec=RunSpec(dataset="photos")))
+IMAGES, VECTORS = (
+    SimpleNamespace(input_shape=shape, kind=kind_of_model(shape), run=RUN) for shape in ((3, 8, 8), (4,))
+)
 
 
 def save_image(path):

@@ -35,8 +35,8 @@ def places(tmp_path_factory):
     for seed, (name, counts) in enumerate(TABLES.items()):
         save_separable(path / f"{name}.npz", counts, num_features=2, seed=seed)
         size = {"algorithm": "erm", "width": 8, "steps": 4, "evaluations": 1, "batch_size": 8}
-        shared = resolve(RunSpec(dataset=str(path / f"{name}.npz"), **size))
-        dataset, store = load_inputs(shared).embedded(), Store(path / name)
+        shared = RunSpec(dataset=str(path / f"{name}.npz"), **size)
+        dataset, store = load_inputs(resolve(shared)).embedded(), Store(path / name)
         for kind, (trials, finalists) in BUDGETS.items():
             if name == "third" and kind != "default":
                 continue
@@ -172,7 +172,7 @@ def test_the_page_of_a_race_has_its_board_and_a_chart_if_a_method_is_behind(race
         changed = msgspec.structs.replace(race, leaderboard=[race.leaderboard[0], *others], left_out={"dann": "why"})
         text = written(changed, "first", "crosstail race NAME/", "a minute", tmp_path / "first.png")
         assert f"{len(race.stopped)} methods stopped early" in text and "Left out: why" in text
-        assert f"Of the {len(others)} other methods, {0 if drawn else len(others)} are within noise" in text
+        assert f"**{0 if drawn else len(others)} tied with" in text
         assert ("](../images/first.png)" in text) == (tmp_path / "first.png").exists() == drawn
         for one in changed.leaderboard:
             assert f"| `{one.method}` | {one.family} | {100 * one.validation:.1f} | {100 * one.test:.1f} |" in text

@@ -139,6 +139,12 @@ def test_the_drawn_numbers_are_these(shared, tmp_path):
     ]
 
 
+def test_fixed_hyperparameters_are_those_of_every_trial(shared):
+    usual, plan = (make(shared, ["boda"], trials=3, hparams=fixed) for fixed in ({}, {"nu": 0.25}))
+    assert [own["nu"] for own in plan.drawn["boda"]] == 3 * [0.25] and usual.key != plan.key
+    assert [own["lr"] for own in plan.drawn["boda"]] == [own["lr"] for own in usual.drawn["boda"]]
+
+
 def test_a_plan_survives_its_file(small, shared, tmp_path):
     dg = make(replace(shared, protocol="dg", labels=("uniform",)), ["erm"], trials=2)
     for plan in (small, dg):

@@ -73,7 +73,7 @@ def test_two_processes_give_the_losses_and_accuracies_of_one(spec, tmp_path, run
     specs = [replace(spec, algorithm=name) for name in names]
     specs += [
         replace(spec, second_stage="retrain", average="moving"),
-        replace(spec, second_stage="ncm"),
+        replace(spec, second_stage="ncm", trace=True),
         replace(spec, second_stage="lws"),
         replace(spec, algorithm="boda+coral", hparams={"lr": 0.01, "dropout": 0.5}),
         replace(spec, algorithm="boda_m", hparams={"lr": 0.01, "refresh": 3}),
@@ -86,6 +86,10 @@ def test_two_processes_give_the_losses_and_accuracies_of_one(spec, tmp_path, run
                 assert of_two.log_loss == pytest.approx(of_one.log_loss, rel=1e-5), one.algorithm
                 assert msgspec.structs.replace(of_two, log_loss=of_one.log_loss) == of_one, one.algorithm
             assert found[2] == pytest.approx(expected[2], rel=1e-5, abs=1e-6), one.algorithm
+        alpha, shared_alpha = (
+            RunFolder(f).finished_result().transferability.alpha for f in (tmp_path / "one" / one.key, folder)
+        )
+        assert shared_alpha == pytest.approx(alpha, rel=1e-3), one.algorithm
         whole, shared = (RunFolder(f).load("model.pt") for f in (tmp_path / "one" / one.key, folder))
         for name, value in whole.items():
             torch.testing.assert_close(shared[name], value, rtol=1e-3, atol=1e-4, msg=f"{one.algorithm}: {name}")
@@ -160,6 +164,14 @@ def test_an_unknown_precision_and_a_wrong_number_are_refused(spec, tmp_path):
     with pytest.raises(ValueError, match="number of devices is 0, expected 1 or more"):
         Devices(number=0)
     assert not np.any([p.name == "spec.json" for p in tmp_path.iterdir()])
+
+
+def test_more_devices_than_there_are_is_one_sentence(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    with pytest.raises(ValueError, match="--devices 4: this machine has 1 GPU; use --devices 1, or --accelerator cpu"):
+        Devices(number=4)
+    assert Devices("cpu", 4).number == 4
 
 
 def test_several_devices_need_an_extra_that_one_does_not(spec, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Hits and features of a model, against loops over the samples."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -14,7 +15,7 @@ from crosstail.data import DomainDataset
 from crosstail.losses import PairStatistics
 from crosstail.metrics import PairAccuracy
 from crosstail.metrics._answers import SAMPLES
-from crosstail.training import RunSpec, held_out
+from crosstail.training import RunSpec, evaluation, held_out
 from crosstail.training.evaluation import (
     answers,
     features,
@@ -126,6 +127,24 @@ def test_features(batch, parts):
     expected = torch.stack(one_by_one(algorithm.backbone, dataset, rows)).numpy()
     np.testing.assert_allclose(features(algorithm, dataset, rows), expected, rtol=1e-5, atol=1e-6)
     assert features(algorithm, dataset, rows[:0]).shape == (0, 5)
+
+
+def test_processes_share_the_rows_that_are_embedded_and_scored(parts, monkeypatch):
+    dataset, algorithm = parts
+    rows, seen = dataset.rows("test"), []
+    monkeypatch.setattr(evaluation, "CHUNK", 7)
+
+    def all_reduce(values, reduce_op):  # of processes that have not got further than this one
+        seen.append(len(values))
+        return values
+
+    shares = [SimpleNamespace(global_rank=i, world_size=3, all_reduce=all_reduce) for i in range(3)]
+    found = [features(algorithm, dataset, rows, share) for share in shares]
+    np.testing.assert_allclose(sum(found), features(algorithm, dataset, rows), rtol=1e-6)
+    assert [set(np.flatnonzero(part.any(1)) % 3) for part in found] == [{0}, {1}, {2}] and seen == 3 * [7, 7, 6]
+    whole, _ = answers(algorithm, dataset, rows)
+    said = [answers(algorithm, dataset, rows, fabric=share)[0].predicted for share in shares]
+    assert (sum(said) == whole.predicted).all()
 
 
 def test_statistics_of_a_full_pass_are_those_of_the_training_samples(batch, parts):

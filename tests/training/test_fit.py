@@ -271,7 +271,7 @@ def test_resuming_in_stage_two_puts_the_whole_model_on_the_device(dataset, tmp_p
     assert (tmp_path / "stage_one.pt").exists()
     placed = {}
 
-    def embed(algorithm, dataset):  # tensors on torch's device "meta" have no values to embed with
+    def embed(algorithm, dataset, fabric):  # tensors on torch's device "meta" have no values to embed with
         placed["backbone and head"] = algorithm
         return dataset
 

@@ -78,7 +78,7 @@ def test_a_trace_of_the_largest_benchmark_is_small(monkeypatch):
         def layout(self):
             return 20 * np.random.default_rng(0).normal(size=(2070, 2))
 
-    monkeypatch.setattr(evaluation, "graph_of", lambda *_: Graph())
-    dataset = SimpleNamespace(counts=lambda split: np.ones((6, 345), int))
+    monkeypatch.setattr(evaluation, "graph_of", lambda *_, **__: Graph())
+    dataset = SimpleNamespace(counts=lambda split: np.ones((6, 345), int), kind=SimpleNamespace(light=True))
     trace = evaluation.traced(None, dataset)
     assert len(trace.points) == 2070 and 11 * len(msgspec.json.encode(trace)) < 500_000

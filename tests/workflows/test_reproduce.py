@@ -78,7 +78,7 @@ def test_every_table_has_a_plan_whose_methods_exist_and_that_sweep_takes_too() -
         for job in work.jobs(name):
             assert job.how["algorithm"] and job.how["trials"] in (1, 20) and job.how["seeds"] in (1, 3)
     assert [job.data for job in work.jobs("figure6")] == [job.data for job in work.jobs("table7")]
-    assert [job.spec.hparams.get("nu") for job in work.jobs("table25")[:9]] == [
+    assert [job.how["hparams"].get("nu") for job in work.jobs("table25")[:9]] == [
         None,
         0,
         0.5,

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from crosstail import discovery
 from crosstail.backbones import _open_clip
-from crosstail.backbones._backbone import Backbone, require
+from crosstail.backbones._backbone import Backbone, Divided, require
 from crosstail.backbones._timm import HUB, PREFIX, Pretrained
 from crosstail.backbones._weights import RANDOM
 
-__all__ = ["PREFIX", "RANDOM", "Backbone", "Pretrained", "build", "known", "pretrained", "require"]
+__all__ = ["PREFIX", "RANDOM", "Backbone", "Divided", "Pretrained", "build", "known", "pretrained", "require"]
 
 PACKAGE = "crosstail.backbones"
 

@@ -12,6 +12,7 @@ class Cut(NamedTuple):
 
     module: str  # the last layer in front of it
     shape: tuple[int, ...]  # of the activations of one sample
+    mirrors: bool = False  # whether they are a map (channels, H, W), which can be mirrored as the image can
 
     @property
     def size(self) -> int:

@@ -20,7 +20,7 @@ TOLERANCE = 1e-3
 
 
 class FrozenNetwork:
-    """A backbone in evaluation mode, from inputs (B, ...) to features (B, F).
+    """A backbone in evaluation mode, from inputs (B, ...) to features (B, F), or to all of several `outputs`.
 
     On a CPU it runs in ONNX Runtime (the extra `[export]`) if the exported network is in the cache, or once enough
     inputs have been seen, or are `expected`, to justify the export, unless the features differ from PyTorch's.
@@ -35,6 +35,10 @@ class FrozenNetwork:
         self._given_up = self.device.type != "cpu"
 
     def __call__(self, x: Tensor) -> Features:
+        return self.outputs(x)[0]
+
+    def outputs(self, x: Tensor) -> list[Features]:
+        """Every output of the backbone."""
         with torch.inference_mode():
             if not self._given_up and self._session is None:
                 path = exported_file(self.backbone)
@@ -43,7 +47,7 @@ class FrozenNetwork:
                     self._given_up = self._session is None
             self.seen += len(x)
             if self._session is None:
-                return self.backbone(x.to(self.device)).float().cpu().numpy()
+                return [one.float().cpu().numpy() for one in _several(self.backbone(x.to(self.device)))]
             return run(self._session, self.backbone.prepare(x))
 
 
@@ -64,8 +68,9 @@ def onnx_session(backbone: Backbone, sample: Tensor, path: Path) -> Any:
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # leave the cores to image decoding
         session = runtime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         probe = torch.randn(2, *sample.shape[1:], generator=torch.Generator().manual_seed(0))
-        expected = backbone.layers(probe).numpy()
-        if np.abs(run(session, probe) - expected).max() <= TOLERANCE * np.abs(expected).max():
+        expected = [one.numpy() for one in _several(backbone.layers(probe))]
+        found = run(session, probe)
+        if all(np.abs(a - b).max() <= TOLERANCE * np.abs(b).max() for a, b in zip(found, expected, strict=True)):
             return session
     except Exception:  # not installed, not exportable or damaged: fall back to PyTorch
         pass
@@ -73,9 +78,14 @@ def onnx_session(backbone: Backbone, sample: Tensor, path: Path) -> Any:
     return None
 
 
-def run(session: Any, x: Tensor) -> Features:
-    """Features (B, F) of prepared inputs."""
-    return session.run(None, {session.get_inputs()[0].name: x.contiguous().numpy()})[0]
+def run(session: Any, x: Tensor) -> list[Features]:
+    """Features (B, F), and any other outputs, of prepared inputs."""
+    found: list[Features] = session.run(None, {session.get_inputs()[0].name: x.contiguous().numpy()})
+    return found
+
+
+def _several(made: Tensor | tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    return made if isinstance(made, tuple) else (made,)
 
 
 def _export(backbone: Backbone, sample: Tensor, path: Path) -> None:

@@ -119,8 +119,8 @@ class TimmBackbone(Backbone):
         super().__init__(network.to(memory_format=torch.channels_last), width, _early_maps(network))
         self.name = name
         self.size = size
-        names = [stage["module"] for stage in getattr(network, "feature_info", None) or ()]
-        self.stages = [name for name in names if name in dict(network.named_modules())]
+        self.channels_first = getattr(network, "output_fmt", "NCHW") == "NCHW"
+        self.stages = _stages(network)
         self.register_buffer("mean", torch.tensor(tuple(mean)).view(3, 1, 1), persistent=False)
         self.register_buffer("std", torch.tensor(tuple(std)).view(3, 1, 1), persistent=False)
         self.weights = checksum(network) if pretrained else ""
@@ -142,7 +142,11 @@ class TimmBackbone(Backbone):
             self.eval()(torch.zeros(1, 3, self.size, self.size))
         for hook in hooks:
             hook.remove()
-        return [Cut(name, tuple(x.shape[1:])) for name, x in reversed(found.items()) if isinstance(x, Tensor)]
+        return [self._cut(name, x) for name, x in reversed(found.items()) if isinstance(x, Tensor)]
+
+    def _cut(self, module: str, activations: Tensor) -> Cut:
+        shape = tuple(activations.shape[1:])
+        return Cut(module, shape, len(shape) == 3 and self.channels_first)
 
     def divided(self, stages: int) -> Divided:
         if stages >= len(self.stages):
@@ -152,16 +156,16 @@ class TimmBackbone(Backbone):
             front, tail = cut(self.eval().layers, module)
             first, both = self._with(front, f"up to {module}"), self._with(WithOutput(front, tail), f"and {module}")
             with torch.no_grad():
-                shape = tuple(first(torch.zeros(1, 3, self.size, self.size)).shape[1:])
+                found = self._cut(module, first(torch.zeros(1, 3, self.size, self.size)))
         except Exception as error:  # whatever the network does that cannot be traced
             reason = str(error).partition("\n")[0][:100]
             raise ValueError(
                 f"{self.name} cannot be cut behind {module} ({reason}): use --tune all, or another backbone"
             ) from None
-        first.num_features = math.prod(shape)
+        first.num_features = math.prod(found.shape)
         last = _Tail(tail, self.num_features)
         last.weights = self.weights
-        return Divided(Cut(module, shape), first, last, both)
+        return Divided(found, first, last, both)
 
     def _with(self, layers: nn.Module, part: str) -> "TimmBackbone":
         """The same preparation with other layers."""
@@ -184,6 +188,15 @@ class _Tail(Backbone):
 
     def forward(self, x: Tensor) -> Tensor:
         return self.layers(x.contiguous(memory_format=torch.channels_last) if x.ndim == 4 else x)
+
+
+def _stages(network: Any) -> list[str]:
+    """The modules that timm calls stages, or, where these are some of a sequence of equals such as `blocks`, all."""
+    known = dict(network.named_modules())
+    names = [stage["module"] for stage in getattr(network, "feature_info", None) or () if stage["module"] in known]
+    parent = names[-1].rpartition(".")[0] if names else ""
+    every = {f"{parent}.{name}": type(one) for name, one in known[parent].named_children()} if parent else {}
+    return list(every) if names and set(names) <= set(every) and len(set(every.values())) == 1 else names
 
 
 def _early_maps(network: Any) -> tuple[str, ...]:

@@ -65,6 +65,7 @@ Data = Annotated[str, option("dataset", name="DATA")]
 Columns = Annotated[dict[str, str], NAMED_VALUES, option("columns", name="--column")]
 SkipBroken = Annotated[bool, option("skip_broken")]
 DataSeed = Annotated[int, Parameter(help=without_dg(HELP["data_seed"]))]
+Labels = Annotated[tuple[str, ...] | None, Parameter(help=without_dg(HELP["labels"]))]
 SelectOn = Annotated[str | None, Parameter(help=without_dg(HELP["select_on"]))]
 
 
@@ -73,6 +74,7 @@ class ReadOptions(DataSpec):
     """The fields of a DataSpec as options of a verb that does not split the data."""
 
     dataset: Annotated[str, HIDDEN] = ""  # the argument DATA
+    labels: Labels = None
     columns: Columns = field(default_factory=dict)
     data_seed: DataSeed = 0
 

@@ -12,7 +12,7 @@ from rich.console import Console
 from crosstail.cli._checks import check_spec, known_source
 from crosstail.cli._next import say_all
 from crosstail.cli._progress import race_progress
-from crosstail.cli._run_options import SWEPT, Data, DataSeed, RunOptions, SelectOn, options
+from crosstail.cli._run_options import SWEPT, Data, DataSeed, Labels, RunOptions, SelectOn, options
 from crosstail.cli._verb import Json, described, import_torch
 from crosstail.training.spec import in_order
 
@@ -24,6 +24,7 @@ FIXED = ("hparams", "protocol", "unseen", "fold", "tune", "augment", "evaluation
 class RaceOptions(RunOptions):
     """With the defaults of a race, and no words about unseen domains."""
 
+    labels: Labels = None
     data_seed: DataSeed = 0
     select_on: SelectOn = None
     steps: int | None = 300

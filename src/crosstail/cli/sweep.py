@@ -92,7 +92,7 @@ def sweep(
 
     from crosstail.workflows.sweep import estimate, sweep
 
-    how: dict[str, Any] = {"algorithm": algorithm, "trials": trials, "seeds": seeds}
+    how: dict[str, Any] = {"algorithm": algorithm, "trials": trials, "seeds": seeds, "hparams": spec.hparams}
     how |= {"launcher": launcher, "workers": workers, "time_limit": time_limit}
     console = Console(stderr=True)
     with ExitStack() as shown:

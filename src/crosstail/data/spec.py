@@ -36,8 +36,8 @@ class DataSpec:
     """With --folds: train this one only, from 1."""
 
     labels: tuple[str, ...] | None = None
-    """Label profile, one for all domains or one each: uniform, forward:50, backward:50, step:10, step:9!7,8. With dg on
-    VLCS, PACS, OfficeHome or DomainNet also heavy-tail, duality, cross or idg, the counts of Cao et al. (2026)."""
+    """Label profile, one for all domains or one each: uniform, forward:50, backward:50, step:10, step:9!7,8; with dg on
+    VLCS, PACS, OfficeHome or DomainNet also heavy-tail, duality, cross or idg, the counts of Cao and others (2026)."""
 
     columns: dict[str, str] = field(default_factory=dict)
     """Column names of a manifest, such as domain=hospital."""

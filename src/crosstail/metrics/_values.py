@@ -227,17 +227,19 @@ def by_group(
 
 
 def means(values: Floats, group: NDArray[np.int64], groups: int, together: NDArray[np.int64] | None = None) -> Computed:
-    """The mean of each group, and (v − mean) / n, made larger by √(k / (k − 1)) as the mean is of the same values.
+    """The mean of each group, and (v − centre) / n, made larger by √(k / (k − 1)) as the centre is of the same values.
 
     k is the number of samples, or of units of samples that depend on each other, which have the same number in
-    `together`. Groups of a single unit do not show how it varies: they are taken as one, around their mean.
+    `together`. The centre is the mean of the group and, with the weight of one unit, of all groups: two samples that
+    are alike by chance would not vary. Groups of a single unit are taken as one, around their mean.
     """
     totals, nothing = np.bincount(group, minlength=groups), np.full(groups, np.nan)
     found = np.divide(np.bincount(group, values, minlength=groups), totals, where=totals > 0, out=nothing)
     cell, of = cells(group, together)
     units = np.bincount(of, minlength=groups)
-    single, centre = units == 1, found.copy()
-    centre[single] = found[single].mean() if single.sum() > 1 else np.nanmean(found) if single.any() else 0.0
+    single, overall = units == 1, float(np.nanmean(found)) if len(values) else 0.0
+    centre = found + (overall - found) / (units + 1)
+    centre[single] = found[single].mean() if single.sum() > 1 else overall
     units = np.where(single, single.sum(), units)[group]
     influence = (values - centre[group]) / totals[group] * np.sqrt(units / (units - 1).clip(1))
     errors = np.where(single, np.nan, root_sum(np.bincount(cell, influence).astype(float), of, groups))

@@ -54,7 +54,9 @@ class Predictor:
         """The domains that the model was trained on, by name."""
         with naming_run(folder.path):
             frozen = self._frozen(str(weights) if weights else None)
-            seen = (frozen.num_features,) if frozen else self.input_shape
+            seen = (frozen.num_features,) if frozen and not result.spec.stages else self.input_shape
+            if frozen and result.spec.stages:
+                frozen = frozen.divided(result.spec.stages).front
             spec = user_file.from_copy(result.spec, folder, trust)
             self.algorithm = build_final_model(spec, seen, np.array(result.counts))
         self.embedder = FrozenNetwork(frozen) if frozen else None
@@ -113,7 +115,7 @@ class Predictor:
 
     def features_of(self, x: Samples, batch_size: int) -> Callable[[NDArray[np.int64]], Tensor]:
         """What the classifier sees of rows of x; frozen features are those in the cache that training uses."""
-        if self.embedder is None:
+        if self.embedder is None or self.run.result.spec.stages:
             return lambda rows: self.features(x[rows])
         check_shape(x, self.input_shape, "inputs")
         embedder = Embedder(x, self.embedder.backbone, batch_size=batch_size, required=False)

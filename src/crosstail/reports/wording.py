@@ -123,12 +123,12 @@ def probability(p: float) -> str:
 
 
 def interval(low: float, high: float, sign: str = "", digits: int = 1) -> str:
-    """Both ends, or nothing where they are unknown.
+    """Both ends, or nothing where they are unknown or the same: equal answers do not show how certain a difference is.
 
-    >>> interval(1.26, 2), interval(float("nan"), 2)
-    ('1.3 to 2.0', '')
+    >>> interval(1.26, 2), interval(float("nan"), 2), interval(0, 0)
+    ('1.3 to 2.0', '', '')
     """
-    return "" if low != low else f"{number(low, digits, sign)} to {number(high, digits, sign)}"
+    return "" if low != low or high - low < 1e-9 else f"{number(low, digits, sign)} to {number(high, digits, sign)}"
 
 
 def both_ends(row: Any) -> str:
@@ -217,10 +217,11 @@ def duration(seconds: float) -> str:
 def file_size(size: float) -> str:
     """A number of bytes in a suitable unit.
 
-    >>> file_size(5_400), file_size(12_000_000), file_size(3.1e9)
-    ('5 kB', '12 MB', '3.1 GB')
+    >>> file_size(5_400), file_size(12_000_000), file_size(3.1e9), file_size(2.5e12)
+    ('5 kB', '12 MB', '3.1 GB', '2,500 GB')
     """
     for unit, factor in (("GB", 1e9), ("MB", 1e6)):
         if size >= factor:
-            return f"{size / factor:.2g} {unit}"
+            value = size / factor
+            return f"{value:,.0f} {unit}" if value >= 99.5 else f"{value:.2g} {unit}"
     return f"{size / 1e3:.0f} kB"

@@ -35,6 +35,15 @@ def rooted(z: Tensor) -> Tensor:
     return z * (z.shape[1] ** 0.5 / torch.linalg.vector_norm(z, dim=1, keepdim=True).clamp(min=1e-18))
 
 
+def eigen(matrix: Tensor) -> tuple[Tensor, Tensor]:
+    """Eigenvalues and eigenvectors; torch's library gives up on some matrices of low rank that NumPy's solves."""
+    try:
+        values, vectors = torch.linalg.eigh(matrix)
+    except RuntimeError:  # LinAlgError
+        values, vectors = map(torch.from_numpy, np.linalg.eigh(matrix.numpy()))
+    return values, vectors
+
+
 class Parameters(NamedTuple):
     """Parameters chosen by cross-validation; variances are in units of the variance within a pair."""
 
@@ -116,7 +125,7 @@ class Pooling:
         sample = self.prepared(sample)
         self.center = sample.mean(0, dtype=torch.float64).float()
         few = sample[: max(self.judged, num_features)] - self.center
-        vectors = torch.linalg.eigh((few.T @ few).double()).eigenvectors
+        _, vectors = eigen((few.T @ few).double())
         self.basis = vectors[:, -rank_of(num_features, *self.shape) :].flip(1).float()
         self.z = self.projected(sample)
         self.y, self.domain = torch.from_numpy(features.y[rows]), torch.from_numpy(features.domain[rows])
@@ -163,7 +172,7 @@ class Pooling:
             scatter -= means.T @ (n[:, None] * means)
         else:  # without two samples of any pair, the covariance is over all samples
             freedom = float(n.sum())
-        values, vectors = torch.linalg.eigh(scatter / freedom)
+        values, vectors = eigen(scatter / freedom)
         values = values.clamp(min=0)
         if not values.sum() > 0:  # constant features
             values = torch.ones_like(values)

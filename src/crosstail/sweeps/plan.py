@@ -23,12 +23,12 @@ class Plan:
     algorithms. A method is an algorithm with or without a second stage, such as `boda` or `boda:retrain`.
     """
 
-    # Resolved; each run replaces its algorithm, second stage, seed, unseen domain, fold, and hparams: here those fixed.
-    shared: RunSpec
+    shared: RunSpec  # resolved; each run replaces its algorithm, second stage, hparams, seed, unseen domain and fold
     methods: tuple[str, ...]
     unseen: tuple[str | None, ...] = (None,)  # with dg, the domains that are left out in turn
     trials: int = 20
     seeds: int = 3
+    hparams: Hparams = field(default_factory=dict)  # the same in all runs
     drawn: dict[str, tuple[Hparams, ...]] = field(default_factory=dict)  # by method and trial
     redrawn: tuple[dict[str, tuple[Hparams, ...]], ...] = ()  # with dg, the trials of seeds 1, 2, …
 
@@ -89,11 +89,17 @@ class Plan:
 
 
 def make(
-    shared: RunSpec, methods: Iterable[str], *, trials: int = 20, seeds: int = 3, domains: Sequence[str] | None = None
+    shared: RunSpec,
+    methods: Iterable[str],
+    *,
+    trials: int = 20,
+    seeds: int = 3,
+    hparams: Hparams | None = None,
+    domains: Sequence[str] | None = None,
 ) -> Plan:
     """A plan with its trials drawn; names are checked now instead of in every run.
 
-    Hyperparameters in `shared` are fixed for all methods. With `domains`, the data need not be there.
+    The `hparams` are the same in all runs. With `domains`, the data need not be there.
     """
     from crosstail.data import load_source
     from crosstail.training.resolve import canonical_method, resolve
@@ -102,26 +108,30 @@ def make(
     if not known:
         raise ValueError("a sweep needs at least one method, such as --algorithm boda:retrain")
     plain: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "seed": 0, "second_lr": None}
-    shared = replace(resolve(replace(shared, **plain)), hparams=shared.hparams, second_lr=shared.second_lr)
+    shared = replace(resolve(replace(shared, **plain)), hparams={}, second_lr=shared.second_lr)
     unseen: tuple[str | None, ...] = (shared.unseen,)
     if shared.unseen_domains and shared.unseen is None:
         found = domains or (spec.unseen for spec in protocols.parts(shared, load_source(shared)))
         unseen = tuple(dict.fromkeys(found))
-    return with_draws(Plan(shared=shared, methods=known, unseen=unseen, trials=trials, seeds=seeds))
+    return with_draws(
+        Plan(shared=shared, methods=known, unseen=unseen, trials=trials, seeds=seeds, hparams=hparams or {})
+    )
 
 
 def with_draws(plan: Plan) -> Plan:
     """The plan with the trials of its searches."""
     trials = range(plan.trials)
     drawn, *redrawn = (
-        {method: tuple(draw(method, trials, plan.shared, seed)) for method in plan.methods}
+        {method: tuple(draw(method, trials, plan.shared, seed, plan.hparams)) for method in plan.methods}
         for seed in range(plan.seeds if protocols.find(plan.shared.protocol).seeded else 1)
     )
     return replace(plan, drawn=drawn, redrawn=tuple(redrawn))
 
 
-def draw(method: str, trials: Sequence[int], shared: RunSpec, seed: int = 0) -> list[Hparams]:
-    """Hyperparameters of some trials of a random search, to six digits; trial 0 has the defaults."""
+def draw(
+    method: str, trials: Sequence[int], shared: RunSpec, seed: int = 0, fixed: Hparams | None = None
+) -> list[Hparams]:
+    """Hyperparameters of some trials of a random search, to six digits; trial 0 has defaults, and all those fixed."""
     from crosstail.training.resolve import all_hparams, drawn
 
     name, found = split_method(method)[0], []
@@ -130,7 +140,7 @@ def draw(method: str, trials: Sequence[int], shared: RunSpec, seed: int = 0) -> 
         given = {
             hp: float(f"{v:.6g}") if isinstance(v, float) else v for hp, v in drawn(shared, name, trial, seed).items()
         }
-        found.append(all_hparams(shared, name, given | shared.hparams))
+        found.append(all_hparams(shared, name, given | (fixed or {})))
     return found
 
 

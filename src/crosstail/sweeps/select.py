@@ -14,7 +14,7 @@ from crosstail.sweeps.plan import Hparams, Plan, by_method, search_name
 from crosstail.sweeps.store import Failure, Store
 
 Spread = tuple[float | None, float | None]
-"""Mean and error over the seeds: the standard deviation, with dg the standard error; None if there are too few."""
+"""Mean and deviation or standard error over the seeds, as the protocol has it; None if there are too few."""
 
 UNSEEN_METRICS = {"accuracy": "average", "class_mean": "pair_average"}
 """Metrics reported with dg, and their names in a run, which tests one domain."""
@@ -58,6 +58,7 @@ class SeedSummary:
     planned: int
     accuracy: dict[str, Spread]  # by metric
     unseen: dict[str, Spread] = field(default_factory=dict)  # with dg, accuracy by unseen domain
+    spread: str = "sd"  # of these: standard deviation, or standard error of the mean
     known: Spread | None = None  # pair average with the domain known, if the method uses it
     selected_on: str = "pair_average"
 
@@ -152,6 +153,7 @@ def _summary(method: str, own: Sequence[SelectedTrial], results: Mapping[str, Su
         accuracy=accuracy,
         known=_spread([value for value in known if value is not None], protocol) if known else None,
         unseen={name: _spread([runs[name]["average"] or 0.0 for runs in seeds], protocol) for name in domains if name},
+        spread=protocol.spread,
         selected_on=own[0].selected_on,
     )
 

@@ -96,7 +96,13 @@ def inputs(spec: RunSpec) -> Inputs:
 
 def data_key(spec: RunSpec) -> bytes:
     """A key, as JSON, that runs on the same samples with the same split share."""
-    ignored: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "width": None}
+    ignored: dict[str, Any] = {
+        "algorithm": "erm",
+        "second_stage": None,
+        "hparams": {},
+        "width": None,
+        "tuned_share": None,
+    }
     seed = spec.seed if protocols.find(spec.protocol).seeded else 0
     return msgspec.json.encode(replace(spec, **ignored, seed=seed, steps=1, batch_size=1, evaluations=1))
 

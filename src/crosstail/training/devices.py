@@ -3,12 +3,14 @@
 import logging
 import os
 import sys
+import time
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
@@ -41,6 +43,11 @@ class Devices:
                 raise ValueError(f"{name} of devices is {getattr(self, name)}, expected 1 or more")
         if self.several and find_spec("lightning_fabric") is None:
             raise ValueError("several devices or nodes need Lightning Fabric: pip install 'crosstail[devices]'")
+        if self.number > 1 and self.kind != "cpu":
+            there = torch.cuda.device_count() if self.kind == "cuda" else 1
+            if self.number > there:
+                has = f"this machine has {there} GPU{'s' * (there > 1)}"
+                raise ValueError(f"--devices {self.number}: {has}; use --devices {there}, or --accelerator cpu")
 
     @property
     def several(self) -> bool:
@@ -139,6 +146,15 @@ def spare_compiler() -> None:
     step = getattr(Adam.step, "__wrapped__", None)
     if step is not None:
         Adam.step = torch.no_grad()(step)  # type: ignore[method-assign]
+
+
+def wait_for(file: Path) -> None:
+    """Wait until the main process has written a file, however long that takes; a barrier of GPUs would time out."""
+    parent = os.getppid()
+    while not file.exists():
+        if os.getppid() != parent:  # the main process has ended, or what started both
+            sys.exit(1)
+        time.sleep(0.1)
 
 
 def is_main_process() -> bool:

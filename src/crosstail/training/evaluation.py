@@ -14,7 +14,7 @@ from torch import Tensor
 
 from crosstail.ahead import Courier, ahead, in_thread
 from crosstail.algorithms import Algorithm
-from crosstail.data import DomainDataset, to_input
+from crosstail.data import DomainDataset
 from crosstail.losses import PairStatistics
 from crosstail.metrics import Answers, find
 from crosstail.metrics._link import log_probabilities
@@ -49,7 +49,7 @@ def _map(
 
     def read(i: int) -> list[Tensor]:
         part = rows[i : i + BATCH]
-        x = torch.from_numpy(dataset.x[part]) if raw else to_input(dataset.x[part])
+        x = torch.from_numpy(dataset.x[part]) if raw else kind.tensor(dataset.x[part])
         return [x, torch.from_numpy(dataset.domain[part])] if told else [x]
 
     def values(x: Tensor, *domain: Tensor) -> Callable[[], Sequence[Tensor]]:
@@ -80,10 +80,9 @@ def answers(
     These are (n, C), of the n rows where `keep` (N,) is true. The processes of a `fabric` share the rows.
     """
     keep = np.zeros(len(rows), bool) if keep is None else keep
-    first, step = (fabric.global_rank, fabric.world_size) if fabric else (0, 1)
     predicted, true = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.float16)
     log_p = np.zeros((int(keep.sum()), dataset.num_classes), np.float16)
-    place, own = keep.cumsum() - 1, np.arange(first, len(rows), step)  # of a row among those that are kept; our rows
+    place, own = keep.cumsum() - 1, _share(fabric, len(rows))  # of a row among those that are kept; our rows
 
     def answer(x: Tensor, domain: Tensor | None = None) -> Sequence[Tensor]:
         scores = algorithm(x, domain)
@@ -94,20 +93,27 @@ def answers(
         predicted[part], found = (values.numpy() for values in said)
         true[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
         log_p[place[part][keep[part]]] = found[keep[part]]
-    if fabric and step > 1:
-        predicted, true, log_p = (_joined(fabric, of) for of in (predicted, true, log_p))
+    predicted, true, log_p = (_joined(fabric, of) for of in (predicted, true, log_p))
     names: dict[str, Any] = {"domains": list(dataset.domains), "classes": list(dataset.classes)}
     names |= {"counts": dataset.counts("train"), "y": dataset.y[rows], "domain": dataset.domain[rows], "row": rows}
     group = None if dataset.group is None else dataset.group[rows]
     return Answers(**names, group=group, predicted=predicted, true=true), log_p
 
 
-def _joined(fabric: AnyFabric, own: NDArray[Any]) -> NDArray[Any]:
+def _share(fabric: "AnyFabric | None", number: int) -> NDArray[np.int64]:
+    """The part of so many rows that is for this process."""
+    return np.arange(fabric.global_rank, number, fabric.world_size) if fabric else np.arange(number)
+
+
+def _joined(fabric: "AnyFabric | None", own: NDArray[Any]) -> NDArray[Any]:
     """What every process has filled in, where the others have zeros."""
-    # As float32, which has all values of half precision: not every backend adds those.
-    wide = own.astype(np.float32) if own.dtype == np.float16 else own
-    every: Any = fabric.all_reduce(torch.from_numpy(wide), reduce_op="sum")
-    return np.asarray(every.cpu().numpy()).astype(own.dtype)
+    for i in range(0, len(own) if fabric and fabric.world_size > 1 else 0, CHUNK):
+        part = own[i : i + CHUNK]
+        # As float32, which has all values of half precision: not every backend adds those.
+        wide = part.astype(np.float32) if part.dtype == np.float16 else part
+        every: Any = fabric.all_reduce(torch.from_numpy(wide), reduce_op="sum")  # type: ignore[union-attr]
+        part[:] = every.cpu().numpy()
+    return own
 
 
 def split_answers(
@@ -132,12 +138,14 @@ def split_accuracies(
     return {name: SplitAccuracy.of_answers(of, on, known[name]) for name, of in said.items()}
 
 
-def features(algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64]) -> NDArray[np.float32]:
-    """The features (N, F) of these rows."""
-    found = np.empty((len(rows), algorithm.backbone.num_features), np.float32)
-    for at, (z,) in _map(algorithm, dataset, rows, lambda x: [algorithm.embed(x)]):
-        found[at] = z.numpy()
-    return found
+def features(
+    algorithm: Algorithm, dataset: DomainDataset, rows: NDArray[np.int64], fabric: "AnyFabric | None" = None
+) -> NDArray[np.float32]:
+    """The features (N, F) of these rows, which the processes of a `fabric` share."""
+    found, own = np.zeros((len(rows), algorithm.backbone.num_features), np.float32), _share(fabric, len(rows))
+    for at, (z,) in _map(algorithm, dataset, rows[own], lambda x: [algorithm.embed(x)]):
+        found[own[at]] = z.numpy()
+    return _joined(fabric, found)
 
 
 def stream_statistics(
@@ -151,11 +159,19 @@ def stream_statistics(
     return into
 
 
-def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Distance = "euclidean") -> TransferabilityGraph:
-    """The transferability graph of a model on the training samples; above MOST_PAIRS, of some classes only."""
+def graph_of(
+    algorithm: Algorithm,
+    dataset: DomainDataset,
+    metric: Distance = "euclidean",
+    *,
+    kept: NDArray[np.float32] | None = None,
+) -> TransferabilityGraph:
+    """The transferability graph of a model on the training samples; above MOST_PAIRS, of some classes only.
+
+    `kept` are its `graph_features`, if they are known.
+    """
     rows = dataset.rows("train")
-    # The graph needs the features twice: kept, unless they are cheap to compute again, as from vectors.
-    kept = None if dataset.kind.light else features(algorithm, dataset, rows)
+    kept = graph_features(algorithm, dataset) if kept is None else kept
 
     def chunk(i: int) -> tuple[NDArray[np.float32], Tensor, Tensor]:
         part = rows[i : i + CHUNK]
@@ -171,6 +187,13 @@ def graph_of(algorithm: Algorithm, dataset: DomainDataset, metric: Distance = "e
     return builder.graph()
 
 
+def graph_features(
+    algorithm: Algorithm, dataset: DomainDataset, fabric: "AnyFabric | None" = None
+) -> NDArray[np.float32] | None:
+    """The features of the training samples, which a graph needs twice; None if they are cheap to compute again."""
+    return None if dataset.kind.light else features(algorithm, dataset, dataset.rows("train"), fabric)
+
+
 def transferability(graph: TransferabilityGraph) -> Transferability:
     """α, β, γ as a result stores them, with standard errors if they are estimated; None instead of NaN."""
     values = [graph.statistics] if graph.standard_errors is None else [graph.statistics, graph.standard_errors]
@@ -178,11 +201,14 @@ def transferability(graph: TransferabilityGraph) -> Transferability:
     return Transferability(**plain[0], errors=plain[1] if len(plain) > 1 else {})
 
 
-def traced(algorithm: Algorithm, dataset: DomainDataset) -> Trace:
+def traced(algorithm: Algorithm, dataset: DomainDataset, fabric: "AnyFabric | None" = None) -> Trace | None:
     """The graph as `fit --trace` records it: pairs with training samples, domains outermost, to four digits.
 
-    There are no points if the graph has some classes only.
+    There are no points if the graph has some classes only. Only the main process has it.
     """
-    graph = graph_of(algorithm, dataset)
+    kept = graph_features(algorithm, dataset, fabric)
+    if fabric and not fabric.is_global_zero:
+        return None
+    graph = graph_of(algorithm, dataset, kept=kept)
     points = [] if graph.estimate else [(float(f"{x:.4g}"), float(f"{y:.4g}")) for x, y in graph.layout()]
     return Trace(**msgspec.structs.asdict(transferability(graph)), points=points)

@@ -14,9 +14,9 @@ from crosstail.metrics._calibration import Calibration, calibrated
 from crosstail.progress import Progress
 from crosstail.storage import only_process
 from crosstail.training import user_file
-from crosstail.training.devices import ONE, Devices, fabric_of
-from crosstail.training.evaluation import graph_of, traced, transferability
-from crosstail.training.folder import MODEL, RunFolder
+from crosstail.training.devices import ONE, Devices, fabric_of, wait_for
+from crosstail.training.evaluation import graph_features, graph_of, traced, transferability
+from crosstail.training.folder import MODEL, RESULT, RunFolder
 from crosstail.training.held_out import held_out, predictions, save_predictions
 from crosstail.training.loop import train
 from crosstail.training.memory import explain_out_of_memory
@@ -27,6 +27,7 @@ from crosstail.training.run import Run
 from crosstail.training.run_data import Inputs, input_shape, load_inputs
 from crosstail.training.second_stage import run_second_stage, scoring
 from crosstail.training.spec import RunSpec
+from crosstail.training.tuned_share import TunedPart
 from crosstail.training.used_samples import UsedSamples
 
 
@@ -85,6 +86,7 @@ def _train_stages(
 ) -> Run:
     dataset = inputs.embedded()
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
+    part = TunedPart(spec, algorithm) if spec.stages else None
     if devices.several and algorithm.unshared:
         raise ValueError(f"{spec.algorithm} cannot be trained by several processes: {algorithm.unshared}")
     fabric = fabric_of(devices, spec.precision)
@@ -106,7 +108,9 @@ def _train_stages(
     if not first_stage_learns(spec):
         first = {"weights": algorithm.state_dict(), "step": 0}
     if first is None:
-        augment = Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment else None
+        augment = (
+            Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment and dataset.kind.picture else None
+        )
         # Only in stage one: the second stage does not move the features.
         trace = traced if spec.trace else None
         last = steps_of_stages(spec)[0]
@@ -115,15 +119,20 @@ def _train_stages(
             folder.save("stage_one.pt", first)
         common["checkpoint"] = None  # overwritten since
     algorithm.load_state_dict(first["weights"])
-    steps, scored = [first["step"]], None
+    tuned = part.trained() if part else None
+    steps, shared = [first["step"]], True
     if spec.second_stage:
-        algorithm, step, scored = run_second_stage(spec, algorithm, dataset, **common)
+        algorithm, step, scored, chosen, shared = run_second_stage(spec, algorithm, dataset, part, **common)
         steps.append(step)
-
-    if not fabric.is_global_zero:
-        fabric.barrier()
+        tuned = chosen or tuned
+    else:
+        scored = held_out(algorithm, dataset, **scoring(spec, algorithm), fabric=fabric)
+    own = shared or fabric.is_global_zero
+    z = graph_features(algorithm, dataset, fabric if shared else None) if own else None
+    if scored is None or not fabric.is_global_zero:
+        wait_for(folder.path / RESULT)
         return Run(folder.path, inputs=inputs)
-    every, kept = scored or held_out(algorithm, dataset, **scoring(spec, algorithm))
+    every, kept = scored
     checksum = hashlib.sha256(folder.save(MODEL, algorithm.state_dict())).hexdigest()
     if keep:
         kept.save(folder)
@@ -137,16 +146,16 @@ def _train_stages(
         selected_steps=steps,
         informed=every if every.test.informed is not None else None,
         others=_as_they_come(kept.validation, calibration),
-        transferability=transferability(graph_of(algorithm, dataset)),
+        tuned=tuned,
+        transferability=transferability(graph_of(algorithm, dataset, kept=z)),
         hparams=spec.hparams,
         input_shape=list(input_shape(inputs.samples)),
         weights=inputs.frozen.weights if inputs.frozen else None,
         data=inputs.facts(),
-        notes=[*(inputs.frozen or algorithm.backbone).notes, *unreached_phases(spec)],
+        notes=[*(inputs.frozen or algorithm.backbone).notes, *inputs.notes(), *unreached_phases(spec)],
     )
     folder.finish(result)
     known = {"held_out": kept if keep else None, "calibration": calibration, "test": test, "inputs": inputs}
-    fabric.barrier()
     return Run(folder.path, result=result, records=folder.records(), checksum=checksum, **known)
 
 

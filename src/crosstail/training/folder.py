@@ -21,7 +21,7 @@ from crosstail.training.existing import no_run
 from crosstail.training.result import Evaluation, RunResult
 from crosstail.training.spec import RunSpec
 
-MODEL = "model.pt"
+MODEL, RESULT = "model.pt", "result.json"
 AGAIN = "run the `crosstail fit` command of this run again"  # whichever command has found the damage
 INTEGERS = (torch.uint8, torch.int32, torch.int64)
 
@@ -71,10 +71,10 @@ class RunFolder:
         return self._read("data.json", DataFacts) if (self.path / "data.json").exists() else None
 
     def result(self) -> RunResult | None:
-        return self._read("result.json", RunResult) if (self.path / "result.json").exists() else None
+        return self._read(RESULT, RunResult) if (self.path / RESULT).exists() else None
 
     def finished_result(self) -> RunResult:
-        return self._read("result.json", RunResult)
+        return self._read(RESULT, RunResult)
 
     def weights(self) -> dict[str, Any]:
         state = self.load(MODEL)
@@ -197,7 +197,7 @@ class RunFolder:
 
     def finish(self, result: RunResult) -> None:
         """Write the result, then remove what is no longer needed."""
-        write_json(self.path / "result.json", result)
+        write_json(self.path / RESULT, result)
         self.clear()
 
     def clear(self) -> None:

@@ -17,6 +17,7 @@ from crosstail.data.sources._npz_members import UNREADABLE, read_header
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration, calibrate
 from crosstail.storage import write_whole
+from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import answers
 from crosstail.training.folder import RunFolder
 from crosstail.training.result import PROBABILITIES, RunResult
@@ -156,19 +157,25 @@ def predictions(test: Answers) -> Answers:
 
 
 def held_out(
-    algorithm: Algorithm, dataset: DomainDataset, *, informed: bool, shots: tuple[int, int]
+    algorithm: Algorithm,
+    dataset: DomainDataset,
+    *,
+    informed: bool,
+    shots: tuple[int, int],
+    fabric: "AnyFabric | None" = None,
 ) -> tuple[HeldOut, HeldOut]:
     """Score the validation and test samples, if `informed` with their domain given too.
 
-    The first has all samples; the second only the ones whose log probabilities are kept, with them.
+    The processes of a `fabric` share them. The first has all samples; the second only the ones whose log probabilities
+    are kept, with them.
     """
     rows = np.flatnonzero(np.isin(dataset.split, ("val", "test")))
     keep = np.zeros(len(rows), bool)
     keep[np.random.default_rng(0).permutation(len(rows))[: max(LEAST, MOST // dataset.num_classes)]] = True
-    every, log_p = answers(algorithm, dataset, rows, keep=keep)
+    every, log_p = answers(algorithm, dataset, rows, keep=keep, fabric=fabric)
     kept = replace(every.keep(keep), log_p=log_p)
     if informed:
-        told, told_log_p = answers(algorithm, dataset, rows, told=True, keep=keep)
+        told, told_log_p = answers(algorithm, dataset, rows, told=True, keep=keep, fabric=fabric)
         every, kept = replace(every, informed=told), replace(kept, informed=replace(told.keep(keep), log_p=told_log_p))
     tested = dataset.split[rows] == "test"
     every, kept = every.described(shots=shots), kept.described(shots=shots)

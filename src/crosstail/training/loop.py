@@ -26,7 +26,7 @@ from crosstail.training.spec import RunSpec
 
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
 
-Tracer = Callable[[Algorithm, DomainDataset], Trace]
+Tracer = Callable[[Algorithm, DomainDataset, AnyFabric], Trace | None]
 """Records the transferability graph at every evaluation."""
 
 
@@ -61,8 +61,9 @@ def train(
     """Train one stage of a spec and return the evaluation that is best on validation (the first of ties).
 
     The stage ends after step `last`; all that depends on the number of steps of the spec stays as it is. With averaged
-    weights, those are evaluated too, and it is they that are selected and traced; SWAD's window needs no selection. A
-    `checkpoint` of this stage is where it goes on.
+    weights, those are evaluated too, and it is they that are selected and traced; SWAD's window needs no selection.
+    Nor does `--tune last`: the samples that choose how far to tune must not have chosen the step. A `checkpoint` of
+    this stage is where it goes on.
 
     Batches are a function of the seed and the step, and all other state is in the checkpoint, so a resumed run ends
     with the same result as one that was never stopped.
@@ -103,6 +104,7 @@ class _Loop:
     ) -> None:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
         self.selected_on, self.named = spec.selected_on, "+".join(discovery.own_files(spec.algorithm)) or spec.algorithm
+        self.tunes = stage == 1 and spec.stages > 0
         assert spec.steps is not None
         kind = Swad if spec.average == "swad" else WeightAverage
         self.averaged = kind(algorithm, spec.average, spec.steps) if spec.average else None
@@ -151,13 +153,14 @@ class _Loop:
             steps = self.averaged.at_evaluation(step, raw["validation"].log_loss)
             averaged = Averaged(**_evaluate(self.evaluated, self.dataset, self.fabric, self.selected_on), steps=steps)
         score = selection_score(averaged.validation if averaged else raw["validation"], self.selected_on)
-        # Without validation samples the last evaluation counts.
-        if score is None or score > self.selected.score or (self.averaged and self.averaged.selects_itself):
+        # Without validation samples the last evaluation counts, and where they choose how far to tune.
+        latest = self.tunes or (self.averaged and self.averaged.selects_itself)
+        if score is None or latest or score > self.selected.score:
             weights = {k: v.detach().cpu().clone() for k, v in self.evaluated.state_dict().items()}
             self.selected = Selected(-math.inf if score is None else score, step, weights)
         self.sums, self.since = {}, step
+        traced = trace(self.evaluated, self.dataset, self.fabric) if trace else None
         if self.fabric.is_global_zero:
-            traced = trace(self.evaluated, self.dataset) if trace else None
             now: dict[str, Any] = {"stage": self.stage, "step": step}
             record = Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, averaged=averaged, trace=traced)
             self.folder.append_record(record)

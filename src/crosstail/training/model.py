@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import nn
 
 from crosstail import algorithms, backbones, second_stages
 from crosstail.algorithms import Algorithm, Task
@@ -35,6 +36,13 @@ def _build_backbone(spec: RunSpec, shape: tuple[int, ...]) -> Backbone:
         )
     if spec.tune == "none":
         return backbones.build(name, shape, spec.width)
+    if spec.stages:
+        whole = backbones.build(name, shape, weights=spec.weights, resolution=spec.resolution)
+        tail = whole.divided(spec.stages).tail
+        if spec.head == "linear":
+            return tail
+        head = backbones.build("mlp", (tail.num_features,), spec.width)
+        return Backbone(nn.Sequential(tail, head), head.num_features)
     return backbones.build(name, shape, spec.width, weights=spec.weights, resolution=spec.resolution)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import median_high
+from statistics import median_high, median_low
 from typing import Any
 
 import msgspec
@@ -19,10 +19,13 @@ from crosstail.training.spec import RunSpec
 def refit_spec(results: Sequence[RunResult]) -> RunSpec:
     """The run on every sample that follows from these: each stage ends at the median of the steps that they selected.
 
-    Of an even number, it is the upper one of the two in the middle, because the final model has more samples to learn.
+    Of an even number, it is the upper one of the two in the middle, because the final model has more samples to learn;
+    of the shares of tuned weights that were chosen, the lower one, which changes less.
     """
     stages = zip(*(result.selected_steps for result in results), strict=True)
-    return replace(results[0].spec, unseen=None, fold=None, stop_at=tuple(median_high(stage) for stage in stages))
+    shares = [result.tuned.share for result in results if result.tuned]
+    spec = replace(results[0].spec, unseen=None, fold=None, stop_at=tuple(median_high(stage) for stage in stages))
+    return replace(spec, tuned_share=median_low(shares)) if shares else spec
 
 
 def with_estimate(run: Run, after: Sequence[Run]) -> Run:

@@ -13,6 +13,7 @@ from crosstail.training.spec import AUTO, HEADS, RunSpec, split_method
 FROZEN = "efficientnet_lite0"  # for `--tune none` or `last` without a backbone
 STEPS, BATCH_SIZE, EVALUATIONS = 1000, 24, 10
 ON_FEATURES, ON_ACTIVATIONS, SECOND_STAGE = "frozen", "bsoftmax", "blend"
+TUNING = {"steps": 300, "evaluations": 3, "optimizer": "adamw", "schedule": "cosine"}  # with `--tune last`
 ON_PIXELS, ON_ONE_DOMAIN = "bsoftmax+coral", "bsoftmax"
 
 
@@ -31,7 +32,7 @@ def resolve(spec: RunSpec) -> RunSpec:
         spec = replace(spec, labels=("uniform",))
     if spec.warm_up is not None and spec.warm_up >= (spec.steps or 0):
         raise ValueError(f"--warm-up is {spec.warm_up}, expected fewer than the {spec.steps} steps of a stage")
-    usual = {"optimizer": "adam", "schedule": "constant", "warm_up": 0}  # which have one spelling
+    usual: dict[str, Any] = {"warm_up": 0} | ({} if spec.stages else {"optimizer": "adam", "schedule": "constant"})
     unset: dict[str, Any] = {name: None for name, default in usual.items() if getattr(spec, name) == default}
     spec = replace(spec, **unset)
     if spec.second_lr and not (stage and isinstance(second_stages.find(stage), second_stages.TrainedStage)):
@@ -163,7 +164,8 @@ def _with_data_defaults(spec: RunSpec) -> RunSpec:
     sheet = data.sheet_of(spec.dataset)
     if sheet and sheet.labels and spec.labels is None and ".py" in spec.dataset and not spec.unseen_domains:
         spec = replace(spec, labels=sheet.labels)  # a user's sheet may change
-    defaults = {"steps": STEPS, "batch_size": BATCH_SIZE, "evaluations": EVALUATIONS}
+    defaults: dict[str, Any] = {"steps": STEPS, "batch_size": BATCH_SIZE, "evaluations": EVALUATIONS}
     defaults |= protocols.find(protocol).defaults(sheet) if sheet else {}
+    defaults |= TUNING if spec.stages else {}
     chosen: dict[str, Any] = {name: getattr(spec, name) or value for name, value in defaults.items()}
     return replace(spec, **chosen)

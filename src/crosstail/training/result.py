@@ -130,6 +130,27 @@ class RawWeights(msgspec.Struct, frozen=True, kw_only=True):
     test: SplitAccuracy
 
 
+class Tried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A share of the tuned weights, on validation, with the 95 % interval of its log loss minus that of the first.
+
+    The log loss is at the best temperature of each share.
+    """
+
+    share: Share
+    pair_average: Share
+    log_loss: float
+    low: float | None = None
+    high: float | None = None
+
+
+class Tuned(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The share of the tuned weights in their average with the pretrained ones, and those that it was chosen from."""
+
+    share: Share
+    why: str
+    tried: list[Tried] = []
+
+
 class KnownDomain(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The accuracies of the final model where it is told the domain of every sample."""
 
@@ -165,6 +186,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """After --refit: the pooled test accuracy of the runs before it, because no sample is left to test the model on."""
     thresholds: tuple[int, int] | None = None
     """The `shots` of a data set in a user's file, whose sheet may be gone later."""
+    tuned: Tuned | None = None
+    """With `--tune last`."""
     critical: dict[str, Share | None] = {}
     """Classes that must not be missed, whose recall pages show first, with the recall that each has to reach."""
     known: KnownDomain | None = None

@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -10,6 +10,8 @@ import torch
 from crosstail import algorithms, backbones, second_stages
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset, shot_thresholds
+from crosstail.data.activations import Activations
+from crosstail.progress import Progress
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
 from crosstail.training.devices import AnyFabric
 from crosstail.training.evaluation import features, split_accuracies
@@ -17,41 +19,105 @@ from crosstail.training.folder import RunFolder
 from crosstail.training.held_out import HeldOut, held_out
 from crosstail.training.loop import train
 from crosstail.training.resolve import steps_of_stages
-from crosstail.training.result import Evaluation
+from crosstail.training.result import Evaluation, Tuned
 from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec
+from crosstail.training.tuned_share import TunedPart, choose
+
+
+class Staged(NamedTuple):
+    """The final model, the step that was selected (0 if fitted), and, in the main process, its held-out answers."""
+
+    model: Algorithm
+    step: int = 0
+    scored: tuple[HeldOut, HeldOut] | None = None
+    tuned: Tuned | None = None
+    shared: bool = True  # whether all processes have its weights
 
 
 def run_second_stage(
-    spec: RunSpec, algorithm: Algorithm, dataset: DomainDataset, *, folder: RunFolder, fabric: AnyFabric, **common: Any
-) -> tuple[Algorithm, int, tuple[HeldOut, HeldOut] | None]:
-    """The final model, the step that was selected (0 if fitted), and, in the main process, its held-out answers."""
+    spec: RunSpec,
+    algorithm: Algorithm,
+    dataset: DomainDataset,
+    part: TunedPart | None,
+    *,
+    folder: RunFolder,
+    fabric: AnyFabric,
+    **common: Any,
+) -> Staged:
+    """Train or fit it; of a network with a tuned part, with the share of tuned weights that suits it best."""
     assert spec.second_stage is not None
-    stage = second_stages.find(spec.second_stage)
+    stage, began = second_stages.find(spec.second_stage), time.perf_counter()
+    if part and isinstance(stage, FittedStage):
+        return _at_the_best_share(spec, stage, algorithm, dataset, part, folder=folder, fabric=fabric, **common)
+    seen = embedded(algorithm, dataset, fabric)
     if isinstance(stage, TrainedStage):
-        seen = embedded(algorithm, dataset)
         model = build_classifier(spec, stage, algorithm, seen)
         fabric.to_device(model)
         how: dict[str, Any] = {"last": steps_of_stages(spec)[1], "class_balanced": stage.class_balanced}
         selected = train(model, seen, spec, stage=2, **how, folder=folder, fabric=fabric, **common)
         model.load_state_dict(selected.weights)
-        scored = held_out(model, seen, **scoring(spec, model)) if fabric.is_global_zero else None
-        model.backbone, model.low_precision = algorithm.backbone, algorithm.low_precision
-        return model, selected.step, scored
-    if not fabric.is_global_zero:  # the other processes wait for the result
-        return algorithm, 0, None
-    # After an interruption the head is fitted again.
-    began = time.perf_counter()
-    folder.keep_records(2, -1)
-    seen = embedded(algorithm, dataset)
+        scored = held_out(model, seen, **scoring(spec, model), fabric=fabric)
+        return Staged(_behind(algorithm, model), selected.step, scored)
+    if not fabric.is_global_zero:  # which has a part in nothing but features from now on
+        return Staged(algorithm)
+    model, scored = _fitted(spec, stage, algorithm, seen)
+    _record(spec, scored, folder, began)
+    return Staged(_behind(algorithm, model), 0, scored)
+
+
+def _at_the_best_share(
+    spec: RunSpec,
+    stage: FittedStage,
+    algorithm: Algorithm,
+    dataset: DomainDataset,
+    part: TunedPart,
+    *,
+    folder: RunFolder,
+    fabric: AnyFabric,
+    progress: Progress | None = None,
+    checkpoint: Any = None,
+) -> Staged:
+    """Fit it to the features at every share of the tuned weights, and take the one that suits it best."""
+    began, tried = time.perf_counter(), dict[float, tuple[FittedModel, tuple[HeldOut, HeldOut]]]()
+    shares = part.shares(len(dataset.rows("val")))
+    for share in shares:
+        part.move(share)
+        seen = embedded(algorithm, dataset, fabric, untuned=share == 0)
+        if fabric.is_global_zero:
+            tried[share] = _fitted(spec, stage, algorithm, seen)
+        if progress:
+            progress("choosing how far to tune", 1 + shares.index(share), len(shares))
+    if not fabric.is_global_zero:
+        return Staged(algorithm, shared=False)
+    tuned = choose({share: kept.validation for share, (_, (_, kept)) in tried.items()})
+    part.move(tuned.share)
+    model, scored = tried[tuned.share]
+    _record(spec, scored, folder, began)
+    return Staged(_behind(algorithm, model), 0, scored, tuned, shared=False)
+
+
+def _fitted(
+    spec: RunSpec, stage: FittedStage, algorithm: Algorithm, seen: DomainDataset
+) -> tuple[FittedModel, tuple[HeldOut, HeldOut]]:
+    """A model from features to scores, and its held-out answers."""
     head = stage.fit(features_of(spec, stage, algorithm, seen))
     model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
-    seconds = round(time.perf_counter() - began, 3)
-    scored = held_out(model, seen, **scoring(spec, model))
+    return model, held_out(model, seen, **scoring(spec, model))
+
+
+def _record(spec: RunSpec, scored: tuple[HeldOut, HeldOut], folder: RunFolder, began: float) -> None:
+    """Record the evaluation of a stage without steps, in place of an earlier one: after a kill, it is fitted again."""
+    folder.keep_records(2, -1)
     accuracy: dict[str, Any] = split_accuracies(vars(scored[0]), spec.selected_on, vars(scored[1]))
+    seconds = round(time.perf_counter() - began, 3)
     folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
+
+
+def _behind(algorithm: Algorithm, model: Algorithm) -> Algorithm:
+    """A classifier behind the representation that it was trained or fitted on."""
     model.backbone, model.low_precision = algorithm.backbone, algorithm.low_precision
-    return model.to(next(algorithm.parameters()).device), 0, scored
+    return model.to(next(algorithm.parameters()).device)
 
 
 def scoring(spec: RunSpec, algorithm: Algorithm) -> dict[str, Any]:
@@ -90,8 +156,16 @@ def features_of(
     return replace(given, classifier=linear_classifier(algorithm, given)) if stage.needs_classifier else given
 
 
-def embedded(algorithm: Algorithm, dataset: DomainDataset) -> DomainDataset:
-    """Every sample embedded once, unless the samples are features already."""
+def embedded(
+    algorithm: Algorithm, dataset: DomainDataset, fabric: "AnyFabric | None" = None, *, untuned: bool = False
+) -> DomainDataset:
+    """Every sample embedded once, by all processes together, unless the samples are features already.
+
+    Those of an `untuned` network are known from before.
+    """
+    x = dataset.x
+    if untuned and isinstance(x, Activations) and algorithm.backbone.num_features == x.features.shape[1]:
+        return dataset.with_x(x.features)
     if isinstance(algorithm.backbone.layers, torch.nn.Identity):
         return dataset
-    return dataset.with_x(features(algorithm, dataset, np.arange(len(dataset))))
+    return dataset.with_x(features(algorithm, dataset, np.arange(len(dataset)), fabric))

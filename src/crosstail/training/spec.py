@@ -32,6 +32,8 @@ HEADS = {"mlp": "mlp", "linear": "identity"}
 
 
 TUNE = r"none|all|last(:[1-9]\d?)?"
+SIZE = r"(\d{1,6}(?:\.\d+)?) ?([MGT])B"
+UNITS = {"M": 10**6, "G": 10**9, "T": 10**12}
 
 FOLLOWS = {
     "algorithm": "dataset",
@@ -171,6 +173,8 @@ class RunSpec(DataSpec):
             raise ValueError(f"views is {self.views}, expected 0 or more")
         if self.tune is not None and not re.fullmatch(TUNE, self.tune):
             raise ValueError(f"tune is {self.tune!r}, expected none, last, all, or last:2 for the last two stages")
+        if self.cache is not None and not re.fullmatch(SIZE, self.cache):
+            raise ValueError(f"cache is {self.cache!r}, expected a size such as 20GB or 500MB")
         if self.tuned_share is not None and not 0 <= self.tuned_share <= 1:
             raise ValueError(f"tuned_share is {self.tuned_share}, expected 0 to 1")
         for name, known in (("select_on", metrics.criteria()), ("average", get_args(Average))):
@@ -202,6 +206,12 @@ class RunSpec(DataSpec):
         """How many of the last stages are tuned on kept activations: 0 but with `--tune last`."""
         name, _, number = (self.tune or "").partition(":")
         return int(number or 1) if name == "last" else 0
+
+    @property
+    def budget(self) -> int | None:
+        """Bytes for kept activations, if they were given."""
+        found = re.fullmatch(SIZE, self.cache or "")
+        return int(float(found[1]) * UNITS[found[2]]) if found else None
 
     @property
     def selected_on(self) -> str:

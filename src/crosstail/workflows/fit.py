@@ -116,9 +116,10 @@ def fit(
         replace(spec, stop_at=())  # which is refused where a model on every sample is impossible
     source = load_source(spec, progress)
     recalls = read_critical(critical, source.classes)
-    for note in source.notes:
-        tell(note)
     specs = protocols.parts(spec, source)
+    split_again = spec.labels or len(specs) > 1  # so that notes on the split are those of the runs
+    for note in source.source_notes if split_again else source.notes:
+        tell(note)
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
     refuse_foreign(out, own=all((place / "spec.json").exists() for place in places))
 

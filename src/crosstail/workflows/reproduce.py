@@ -92,7 +92,9 @@ def jobs(name: str, *, quick: bool = False, algorithm: Sequence[str] = (), **cha
     for data in table["data"]:
         for number, own in enumerate(each, 1):
             fields = plan | own | {"dataset": data} | changes | ({"trials": 1, "seeds": 1} if quick else {})
-            how = {key: fields.pop(key) for key in ("algorithm", "trials", "seeds")}
+            how = {key: fields.pop(key) for key in ("algorithm", "trials", "seeds")} | {
+                "hparams": fields.pop("hparams", {})
+            }
             folder = data if len(each) == 1 else f"{data}-{number}"
             found.append(Job(folder, msgspec.convert(fields, RunSpec), how))
     return found

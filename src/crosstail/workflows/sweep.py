@@ -13,7 +13,7 @@ from crosstail.sweeps import plan as planning
 from crosstail.sweeps.estimate import SweepCost
 from crosstail.sweeps.estimate import estimate as measure
 from crosstail.sweeps.launchers import _launcher
-from crosstail.sweeps.plan import Plan
+from crosstail.sweeps.plan import Hparams, Plan
 from crosstail.sweeps.select import as_file, choices, table
 from crosstail.sweeps.store import Store
 from crosstail.sweeps.worker import Job, Outcome
@@ -64,6 +64,7 @@ def sweep(
     algorithm: Sequence[str],
     trials: int = 20,
     seeds: int = 3,
+    hparams: Hparams | None = None,
     launcher: str = "local",
     workers: int | None = None,
     time_limit: float | None = None,
@@ -81,13 +82,14 @@ def sweep(
         algorithm: Methods such as boda or boda:retrain, or files.
         trials: Trials per method; the first has the default hyperparameters.
         seeds: Seeds of the trial that is best on validation; with dg, seeds of the whole search.
+        hparams: Hyperparameters that are the same in all runs.
         launcher: local: processes on this machine; inline: this process; ray or slurm: a cluster.
         workers: Runs at a time; default: one per GPU, or one per core.
         time_limit: Seconds after which a run counts as failed.
         progress: Called while the data are loaded and embedded.
         watch: Told every run and its outcome.
     """
-    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds)
+    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds, hparams=hparams)
     store = Store(out)
     with _launcher.launcher(launcher, store, _launcher.Resources(workers, time_limit)) as crew:
         events = drive.sweep(plan, store, crew, progress)

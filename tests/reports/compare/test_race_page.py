@@ -75,6 +75,16 @@ def test_the_leaderboard_has_the_accuracy_with_the_domain_known_if_a_method_uses
     assert not any("known" in name for name in leaderboard(TWO, narrow=narrow).header)
 
 
+def test_a_method_with_the_same_answers_has_no_interval() -> None:
+    assert leaderboard((TWO[0], standing("ncm", (0.0, 0.0, 0.0)))).rows[1][5] == "the same"
+
+
+def test_one_trial_is_one_with_the_defaults(tmp_path: Path) -> None:
+    text = page_of(tmp_path, race(*TWO, trials=1))
+    assert "300 steps with 24 samples per domain, default hyperparameters and run with 3 seeds" in text
+    assert "others random" not in text and "5 trials of 300 steps" in page_of(tmp_path, race(*TWO))
+
+
 THREE = TWO[0], standing("coral", (0.01, -0.02, 0.04), "invariance", test=0.89), TWO[1]
 
 

@@ -70,6 +70,12 @@ def test_pairs_without_a_difference_are_counted_and_left_out(two, make_run):
     assert "have the same accuracy on each of the 3 pairs" in said
 
 
+def test_a_heat_map_without_colour_is_left_out(make_run):
+    close = compare(*(make_run(name, [[hits, 36], [30, 0]], totals=TOTALS) for name, hits in (("a", 38), ("b", 37))))
+    assert [type(block) for block in page(close).blocks].count(Table) == 2
+    assert not any(isinstance(block, Chart) for block in page(close).blocks)
+
+
 def test_runs_of_one_method_are_told_apart_by_their_folders(make_run):
     runs = [make_run(f"s{seed}", [[10, 6], [4, 0]], seed=seed) for seed in (0, 1)]
     found = compare(*runs)

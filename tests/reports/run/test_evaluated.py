@@ -10,7 +10,7 @@ from crosstail.data import DomainDataset
 from crosstail.metrics import Answers
 from crosstail.metrics._calibration import Calibration
 from crosstail.prediction.evaluate import Evaluated, LeftOut
-from crosstail.reports.document.model import Cards, Table, Text
+from crosstail.reports.document.model import Cards, Heading, Table, Text
 from crosstail.reports.run.certainty import Confidence
 from crosstail.reports.run.certainty_elsewhere import certainty_json
 from crosstail.reports.run.evaluated import domain_table, evaluation_document, side_by_side
@@ -88,7 +88,11 @@ def test_new_probabilities_stand_beside_those_of_the_run(make_result, found):
     kept = found.answers.keep(found.answers.domain == 0)
     blocks = document(own, found, kept).blocks
     tables = [block for block in blocks if isinstance(block, Table) and "tested on" in block.header]
-    reliability, sets = tables[1:]
+    _, short, sets, reliability = tables  # what has words that need explaining is in the closed appendix
+    assert short.header == ["domain", "tested on", "tested", "difference, points", "95 % interval"]
+    assert [[*row[:3], *row[4:6]] for row in reliability.rows] == short.rows
+    closed = next(i for i, block in enumerate(blocks) if isinstance(block, Heading) and block.closed)
+    assert blocks.index(sets) < closed < blocks.index(reliability)
     error = reliability.header.index("calibration error, points")
     assert [[*row[:2], row[error]] for row in reliability.rows] == [
         ["d0", "new data", "10.0"],
@@ -108,6 +112,7 @@ def test_new_probabilities_stand_beside_those_of_the_run(make_result, found):
     held_out = replace(found, held_out=60, sets=None)
     blocks = document(own, held_out, kept).blocks
     assert [block.rows[0][1] for block in blocks if isinstance(block, Table) and "tested on" in block.header] == [
+        "held-out data",
         "held-out data",
         "held-out data",
     ]

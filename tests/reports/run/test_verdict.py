@@ -49,6 +49,15 @@ def test_one_wrong_answer_of_two_is_no_clear_failure(make_result):
     assert "The lowest: d1 / c1 has 1 of 2 right (95 % interval 9.5 to 90.5)" in text
 
 
+def test_a_pair_with_one_test_sample_is_not_clearly_worse(make_result):
+    """Of 38 pairs with few samples, one wrong answer in a pair with one is what chance explains."""
+    totals = [[1] + [3] * 18, [3] * 19]
+    result = make_result([[0] + [3] * 18, [3] * 19], totals=totals, counts=totals)
+    text, _ = first([result])
+    assert "No pair is lower than the average by more than chance explains" in text
+    assert "clearly worse" not in advice(result)
+
+
 def test_what_is_low_is_said_where_the_average_is_no_better(make_result):
     """A third is found in every pair: none is worse than the average, and all are bad."""
     text, _ = first([make_result([[33, 33], [33, 23]], totals=[[100, 100], [100, 68]])])

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from crosstail.ahead import Courier, ahead
-from crosstail.data.batches.batch import DomainBatch, to_input
+from crosstail.data.batches.batch import DomainBatch
 from crosstail.data.batches.buffers import BufferPool
 from crosstail.data.batches.row_streams import VIEWS, Rows, class_balanced_stream, drawn_stream, instance_stream
 from crosstail.data.dataset import DomainDataset
@@ -128,7 +128,7 @@ class DomainBatches:
             shown = rows, generator.integers(views, size=len(whole))[self._mine]
         x = np.asarray(self.dataset.x[shown])
         raw = self.dataset.kind.picture and not self._finished
-        return self._batch(rows, torch.from_numpy(x) if raw else to_input(x))
+        return self._batch(rows, torch.from_numpy(x) if raw else self.dataset.kind.tensor(x))
 
     def _in_threads(self, numbers: range) -> Iterator[DomainBatch]:
         steps, buffers = iter(numbers), BufferPool(_AHEAD + 1)

@@ -27,9 +27,8 @@ def sheet_of(source: str) -> DataSheet | None:
 def existing_sheet(source: str) -> DataSheet:
     """The same where there must be one; a user's file is not run for it."""
     name = benchmark_of(source)
-    assert name is not None
-    if not name.endswith(".py"):
-        return cast(DataSheet, discovery.find(BENCHMARKS, name, "data set").SHEET)
+    if name is None or not name.endswith(".py"):
+        return cast(DataSheet, discovery.find(BENCHMARKS, name or with_folder(source)[0], "data set").SHEET)
     if not (file := Path(name).with_suffix(".toml")).exists():
         raise ValueError(f"{name}: has no data sheet beside it, expected {file}: `crosstail new dataset` writes both")
     return read_sheet(name)

@@ -16,6 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from crosstail.cache import cache_folder
+from crosstail.data.activations import Activations
 from crosstail.data.images.decode import VERSION, Pixels, base_size, evaluation_view, read_bytes, read_image
 from crosstail.data.images.decoded_cache import DecodedCache
 from crosstail.machine import cores
@@ -261,7 +262,7 @@ class ImageFiles:
         return self.root / path, path
 
 
-Samples = NDArray[Any] | ImageFiles
+Samples = NDArray[Any] | ImageFiles | Activations
 
 
 def _as_text(paths: Sequence[str]) -> Any:

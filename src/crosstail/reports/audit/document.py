@@ -137,11 +137,12 @@ def _distances(audit: Audit) -> Table:
         apart = np.ma.masked_invalid(np.where(np.eye(len(between), dtype=np.bool_), np.nan, between))
         between = np.ma.filled(apart.mean(axis=1, keepdims=True), np.nan)
     width = max(5, 48 // len(others) - 1)
-    rows = zip(audit.domains, d.from_uniform, between, strict=True)
+    rows, top = zip(audit.domains, d.from_uniform, between, strict=True), float(np.nanmax(between, initial=0.3))
     return Table(
         title="Label divergence of the training set in bits: 0 identical, 1 no class in common",
         header=["domain", "uniform", *(cut(domain, width) for domain in others)],
         rows=[[name, number(own, 2), *(number(value, 2) for value in row)] for name, own, row in rows],
+        shades={(i, j + 2): value / top for (i, j), value in np.ndenumerate(between) if value > 0},
         note=f"mean {d.imbalance:.2f} from uniform, {d.mismatch:.2f} between domains; "
         f"{d.chance_mismatch:.2f} expected by chance",
     )
@@ -161,8 +162,7 @@ def _divergence(audit: Audit) -> Iterator[Block | None]:
         return
     d = audit.divergence
     yield Heading("Label divergence")
-    yield charts.uniform_chart(audit)
-    yield charts.between_chart(audit)
+    yield _distances(audit)
     rows = [[name, f"{one:.2f}", f"{two:.2f}"] for name, (one, two) in PAPER_SETS.items()]
     yield Table(
         title="Label divergence compared with the paper's data sets",

@@ -1,25 +1,28 @@
 """Published figures beside ours: those of the paper and of DomainBed that could be had."""
 
-import math
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 
+from crosstail.data import protocols, sheet_of
 from crosstail.data.sources.benchmark import benchmark_of
 from crosstail.reports.compare.results import Results
 from crosstail.reports.compare.tables import overall_table
 from crosstail.reports.document.model import Columns, Table, records_table
-from crosstail.reports.wording import interval, number, shown
+from crosstail.reports.wording import interval, listing, number, shown
 
 MEAN = "mean"
 """What the table has, in the place of a data set, for the mean over its five sets."""
 
+FIVE = ["domain_net", "office_home", "pacs", "terra_incognita", "vlcs"]
+
 
 @cache
 def published() -> pd.DataFrame:
-    """One row per figure: protocol (mdlt or dg), data, method, value in %, standard error if known, and source."""
+    """One row per figure: protocol (mdlt or dg), data, method, published value in %, standard error, and source."""
     with files("crosstail.reports.compare").joinpath("published.csv").open(encoding="utf-8") as file:
         return pd.read_csv(file)
 
@@ -30,56 +33,68 @@ def published_table(results: Results) -> Table | None:
     The interval of a difference is that of our test samples; the published figure counts as exact. A method of the
     authors' code, such as boda@reference, stands beside the figure of its method.
     """
-    rows, known = list[dict[str, Any]](), published()
-    ours = results.summary[
-        results.summary["metric"].isin(["average", "accuracy"]) & (results.summary["kind"] == "metric")
-    ]
+    ours, known, found = results.summary, published(), []
+    ours = ours[ours["metric"].isin(["average", "accuracy"]) & (ours["kind"] == "metric")]
     for data, (protocol, name) in _sets(results).items():
-        theirs = known[(known["data"] == name) & (known["protocol"] == protocol)]
-        own = ours[ours["data"] == data].drop_duplicates("method").set_index("method")[["mean", "low", "high"]]
-        if name == MEAN:
-            own = overall_table(results.summary)[["mean"]].assign(low=math.nan, high=math.nan)
-        taken = set[str]()
-        for method, *values in own.itertuples() if len(theirs) else ():
-            match = theirs[theirs["method"] == method.replace("@reference", "")].to_dict("records")
-            taken |= {row["method"] for row in match}
-            value = match[0]["value"] if match else math.nan
-            found = dict(zip(("difference", "low", "high"), (ours - value for ours in values), strict=True))
-            rows.append({"data": data, "method": method, "ours": values[0], "published": value, **found})
-            rows[-1] |= {key: match[0][key] if match else none for key, none in (("error", math.nan), ("source", ""))}
-        rest = theirs[~theirs["method"].isin(taken)].assign(data=data, published=theirs["value"])
-        rows += [{str(k): v for k, v in row.items()} for row in rest.to_dict("records")]
-    if not rows:
+        theirs = known[(known["data"] == name) & (known["protocol"] == protocol)].rename(columns={"method": "of"})
+        own = overall_table(results.summary).reset_index() if name == MEAN else ours[ours["data"] == data]
+        own = own.reindex(columns=["method", "mean", "low", "high"]).rename(columns={"mean": "ours"})
+        both = own.assign(of=own["method"].str.replace("@reference", "")).merge(theirs, "outer", "of")
+        both = both.assign(data=data, method=both["method"].fillna(both["of"]), unknown=both["published"].isna())
+        found += [both.sort_values(["unknown", "ours"], ascending=[True, False])] if len(theirs) else []
+    if not found:
         return None
-    table = pd.DataFrame(rows)
-    columns: Columns = {"data": lambda row: row["data"], "method": lambda row: row["method"], "ours": shown("ours", 1)}
-    columns |= {"published": _with_error, "difference": shown("difference", 1, "+")}
-    columns |= {
-        "95 % interval": lambda row: interval(row["low"], row["high"], "+z"),
-        "source": lambda row: row["source"],
-    }
+    table = pd.concat(found, ignore_index=True)
+    table["difference"] = table["ours"] - table["published"]
+    table[["low", "high"]] = table[["low", "high"]].sub(table["published"], axis=0)
+    names = ["data", "method", "ours", "published", "error", "difference", "low", "high", "source"]
+    columns: Columns = {"data": itemgetter("data"), "method": itemgetter("method")}
+    columns |= {"ours": shown("ours"), "published": _with_error, "difference": shown("difference", 1, "+")}
+    columns["95 % interval"] = lambda row: interval(row["low"], row["high"], "+z")
+    columns["source"] = lambda row: "" if pd.isna(row["source"]) else row["source"]
+    note = (
+        "Average accuracy over domains in %; ± is the standard error over seeds. The intervals are of our test "
+        "samples, with published figures as exact. A dash is a figure that is not known, or a method not run."
+    )
     return records_table(
         table.to_dict("records"),
         columns,
         name="published",
         title="Published figures beside ours",
-        numbers=table,
-        note="Average accuracy over domains in %; ± is the standard error over seeds. The intervals are of our test "
-        "samples, with published figures as exact. A dash is a figure that is not known, or a method not run.",
+        numbers=table[names],
+        note=" ".join([note, *_otherwise(results)]),
     )
 
 
 def _with_error(row: dict[str, float]) -> str:
-    spread = "" if pd.isna(row["error"]) else f" ± {number(row['error'], 1)}"
-    return number(row["published"], 1) + spread
+    return number(row["published"]) + ("" if pd.isna(row["error"]) else f" ± {number(row['error'])}")
+
+
+def _otherwise(results: Results) -> list[str]:
+    """A sentence on each data set whose runs were trained otherwise than those that the figures were published of."""
+    found = []
+    for data in dict.fromkeys(one.data for one in results.methods):
+        own = [one for one in results.methods if one.data == data]
+        spec, sheet = own[0].runs[0].spec, sheet_of(own[0].runs[0].spec.dataset)
+        network = {"backbone": "resnet50"} if sheet and sheet.inputs == "image_files" else {"backbone": "timm:resnet18"}
+        usual: dict[str, Any] = {**network, "tune": "all", "trials": 20, "seeds": 3}
+        usual |= protocols.find(spec.protocol).defaults(sheet) if sheet else {}
+        trials = max(run.trials or 1 for one in own for run in one.runs)
+        here = vars(spec) | {"trials": trials, "seeds": len({one.seed for one in own})}
+        other = [
+            f"{name.replace('_', ' ')} {here[name]}, not {usual[name]}" for name in usual if here[name] != usual[name]
+        ]
+        found += [f"Not like for like on {data}: {listing(other, joint='; ')}."] if other else []
+    return found
 
 
 def _sets(results: Results) -> dict[str, tuple[str, str]]:
-    """Protocol and benchmark of the data sets on their usual labels, and the mean, if these are the published five."""
-    first = {run.data: run.runs[0].spec for run in reversed(results.methods)}
-    found = {data: ("dg" if spec.unseen_domains else "mdlt", spec) for data, spec in first.items() if not spec.labels}
-    named = {data: (protocol, benchmark_of(spec.dataset) or "") for data, (protocol, spec) in found.items()}
-    protocols, five = {protocol for protocol, _ in named.values()}, set(published()["data"]) - {MEAN}
-    if len(protocols) == 1 and sorted(name for _, name in named.values()) == sorted(five) and len(named) == len(first):
-        named["mean over the sets"] = protocols.pop(), MEAN
-    return named
+    """Protocol and benchmark, with its labels, of the data sets, and the mean, if these are the published five."""
+    first, found = {run.data: run.runs[0].spec for run in reversed(results.methods)}, dict[str, tuple[str, str]]()
+    for data, spec in first.items():
+        words = [benchmark_of(spec.dataset) or "", *(spec.labels or ())]
+        found[data] = "dg" if spec.unseen_domains else "mdlt", " ".join(words)
+    kinds = {protocol for protocol, _ in found.values()}
+    if len(kinds) == 1 and sorted(name for _, name in found.values()) == FIVE:
+        found["mean over the sets"] = kinds.pop(), MEAN
+    return found

@@ -61,7 +61,8 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     header += ["worst domain"] * (not narrow)
     rows = []
     for row in board_table(board).to_dict("records"):
-        lead = f"{row['lead']:+z.1f} ({interval(row['lead_low'], row['lead_high'], '+z')})" if row["place"] > 1 else ""
+        ends = interval(row["lead_low"], row["lead_high"], "+z")
+        lead = f"{row['lead']:+z.1f} ({ends})" if ends else "the same" if row["place"] > 1 else ""
         deviation = "" if row["deviation"] != row["deviation"] else number(row["deviation"])
         validation = find(on).shown(row["validation"] / find(on).scale, unit=False)
         cells = [row["method"], validation, number(row["test"]), interval(row["low"], row["high"])]
@@ -72,8 +73,8 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
         rows=rows,
         faint={i for i, row in enumerate(board) if not row.level},
         note=f"Best {selected_on(on)} on validation first; accuracies in %"
-        f"{', of samples as they come' * find(on).frequent}, ± over the seeds. Lead: by how many points "
-        "the first is ahead on the test set. Seconds: mean of one run, which depends on machine load."
+        f"{', of samples as they come' * find(on).frequent}, ± the standard deviation over the seeds. Lead: by how "
+        "many points the first is ahead on the test set. Seconds: mean of one run, which depends on machine load."
         + (" " + TOLD)
         * known,
     )
@@ -220,15 +221,19 @@ def _method(race: RaceResult) -> Iterator[Text]:
     embedded = f"Each image was embedded once by {race.backbone}. " if race.tune == "none" else ""
     folds = f" on each of {race.folds} folds, which together test every sample once" if race.folds else ""
     seeds = f" and run with {race.seeds} seeds, whose accuracies are averaged" if race.seeds > 1 else ""
-    trials = f"{'up to ' * bool(race.stopped)}{several(race.trials, 'trial')} of {race.steps:,} steps"
+    steps, chosen = (
+        f"{race.steps:,} steps with {race.batch_size} samples per domain{folds}, ",
+        "default hyperparameters",
+    )
+    if race.trials > 1:
+        steps = f"{'up to ' * bool(race.stopped)}{race.trials:,} trials of {steps}"
+        chosen = "the first with default hyperparameters, the others random; the best on validation was chosen"
     yield Text(
         f"{embedded}Each method trained the same two-layer network on the vectors (frozen: fitted a classifier): "
-        f"{trials} with {race.batch_size} samples per domain{folds}, the first with its default hyperparameters, the "
-        f"others with random ones. The trial that is best on validation was chosen{seeds}. Methods are "
-        f"ranked by {selected_on(race.leaderboard[0].selected_on)} on validation; ties go to the cheapest: fewest "
-        "passes over a batch per step, then fewest stages that are trained, then fewest hyperparameters to search. The "
-        "cheapest method that is not significantly behind the first on the validation samples is recommended. The test "
-        "set has no influence on either."
+        f"{steps}{chosen}{seeds}. Methods are ranked by {selected_on(race.leaderboard[0].selected_on)} on validation; "
+        "ties go to the cheapest: fewest passes over a batch per step, then fewest stages that are trained, then "
+        "fewest hyperparameters to search. The cheapest method that is not significantly behind the first on the "
+        "validation samples is recommended. The test set has no influence on either."
     )
     again = race.seeds > 1
     about, over = (AGAIN, "seeds and test samples") if again else (f"{THESE}, not trained again", "test samples")

@@ -34,7 +34,8 @@ def selection_table(summaries: Sequence[SeedSummary]) -> Table:
     notes = [KNOWN_PAIR_AVERAGE] * known
     if on not in ("pair_average", "average"):
         notes.append(f"Val: the {selected_on(on)} on validation, which was selected on.")
-    return Table(title=f"{title} of the best trial on validation, %", header=header, rows=rows, note=" ".join(notes))
+    title += f" of the best trial on validation, % (± {summaries[0].spread} over the seeds)"
+    return Table(title=title, header=header, rows=rows, note=" ".join(notes))
 
 
 def _cell(spread: Spread) -> str:

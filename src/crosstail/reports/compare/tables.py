@@ -1,5 +1,6 @@
 """The data behind a report over many runs, as tables."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal
@@ -64,7 +65,7 @@ def summary_table(found: Sequence[MethodRun], spread: Spread | None = None) -> p
     table["best"] = sign * (table["mean"] - best) >= -1e-9
     table["best"] &= by_metric.transform("nunique") > 1
 
-    boda = {one.method for one in found if BODA & set(one.runs[0].spec.algorithm.split("+"))}
+    boda = {one.method for one in found if BODA & set(re.split("[+@]", one.runs[0].spec.algorithm))}
     table["boda"] = table["method"].isin(boda)
     return table.assign(of=metric)
 

@@ -53,7 +53,8 @@ def _blocks(found: Comparison) -> Iterator[Block]:
     yield Heading("Pair by pair")
     yield Text(by_pair)
     if len(_differing(found)):
-        if found.pairs["class"].nunique() <= LABELLED or found.pairs["domain"].nunique() <= LABELLED:
+        labels = min(found.pairs[of].nunique() for of in ("class", "domain"))
+        if labels <= LABELLED and certain(found.pairs["low"], found.pairs["high"]).any():
             yield _chart(found)
         yield _pairs_table(found, SHOWN)
     yield Heading("How it is computed")

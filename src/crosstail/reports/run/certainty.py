@@ -1,7 +1,7 @@
 """How far to trust the probabilities of a run: reliability, prediction sets and probable label errors."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from operator import itemgetter
 
 import numpy as np
@@ -43,9 +43,8 @@ def all_figures(about: Certainty | None) -> Iterator[Block]:
     if about is None:
         return
     yield Heading("Metrics of the probabilities", 3)
-    rows, header = reliability_rows(about.samples, about.given, about.metrics), ["domain", *RELIABILITY]
-    last = {(len(rows) - 1, j) for j in range(len(header))}
-    yield Table(header=header, rows=rows, note=RELIABILITY_NOTE, emphasised=last)
+    table = _reliability(about.samples, about.given, about.metrics)
+    yield replace(table, emphasised={(len(table.rows) - 1, j) for j in range(len(table.header))})
     yield from _classes(about.metrics)
 
 
@@ -113,6 +112,20 @@ def reliability_rows(test: Answers, given: Calibration, table: pd.DataFrame) -> 
     return rows
 
 
+def _reliability(test: Answers, given: Calibration, metrics: pd.DataFrame) -> Table:
+    return Table(header=["domain", *RELIABILITY], rows=reliability_rows(test, given, metrics), note=RELIABILITY_NOTE)
+
+
+def differences(table: Table) -> Table:
+    """A table of `RELIABILITY` with the differences between confidence and accuracy alone, in words."""
+    start = table.header.index("tested")
+    own = [*range(start + 1), start + 2, start + 3]
+    rows = [[row[j] for j in own] for row in table.rows]
+    return replace(
+        table, header=[*table.header[: start + 1], "difference, points", "95 % interval"], rows=rows, note=""
+    )
+
+
 def _calibrated(result: RunResult, about: Certainty) -> Iterator[Block]:
     given, test = about.given, about.samples
     confidence, before = Confidence.of(test, given), Confidence.of(test, None)
@@ -133,10 +146,8 @@ def _calibrated(result: RunResult, about: Certainty) -> Iterator[Block]:
             "This is more than in each domain: where samples are few, they are compared in few groups of similar "
             "confidence, in which too much and too little of it cancel out."
         )
-    every = reliability_rows(test, given, about.metrics)
-    rows = [[name, tested, *error] for name, tested, _, *error in (row[:5] for row in every)]
-    header = ["domain", "tested", "difference, points", "95 % interval"]
-    yield Table(header=header, rows=rows, emphasised={(len(rows) - 1, j) for j in range(len(header))})
+    table = _reliability(test, given, about.metrics)
+    yield differences(replace(table, note="", emphasised={(len(table.rows) - 1, j) for j in range(4)}))
     yield from reliability_chart(confidence.curves(result.domains))
 
 

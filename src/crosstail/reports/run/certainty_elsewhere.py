@@ -15,6 +15,7 @@ from crosstail.reports.run.certainty import (
     RELIABILITY,
     RELIABILITY_NOTE,
     Confidence,
+    differences,
     reliability_chart,
     reliability_rows,
 )
@@ -27,9 +28,24 @@ def suffix(label: str) -> str:
     return f" ({label.removesuffix(' data')})"
 
 
-def certainty_elsewhere(found: Evaluated, given: Calibration, test: Answers | None, label: str) -> Iterator[Block]:
-    """The section, with the temperatures and thresholds of the run; `test` are its own test samples, if kept."""
-    said, old = found.answers, "own test set"
+OLD = "own test set"
+
+
+def reliability_elsewhere(said: Answers, given: Calibration, test: Answers | None, label: str) -> Table:
+    """Metrics of the probabilities by domain, for an appendix; `test` are the run's own test samples, if kept."""
+    rows = []
+    for answers, what in ((said, label), (test, OLD)):
+        if answers is not None:
+            own = reliability_rows(answers, given, calibrated_metrics(answers, given, None))
+            rows += [[name, what, *row] for name, *row in own]
+    return Table(header=["domain", "tested on", *RELIABILITY], rows=rows, note=RELIABILITY_NOTE)
+
+
+def certainty_elsewhere(
+    found: Evaluated, given: Calibration, test: Answers | None, label: str, every: Table
+) -> Iterator[Block]:
+    """The section, with the temperatures and thresholds of the run; `every` is from `reliability_elsewhere`."""
+    said = found.answers
     yield Heading("How sure is it?")
     error, low, high = Confidence.of(said, given).error()
     against = "" if test is None else f", against {number(Confidence.of(test, given).error()[0])} on the run's test set"
@@ -37,14 +53,10 @@ def certainty_elsewhere(found: Evaluated, given: Calibration, test: Answers | No
         f"With the run's temperatures and all pairs weighted equally, confidence and accuracy differ by "
         f"{number(error)} points on average on the {label} (95 % interval {interval(low, high)}){against}."
     )
-    table = calibrated_metrics(said, given, None)
-    rows = [[name, label, *row] for name, *row in reliability_rows(said, given, table)]
     curves = [Confidence.of(said, given).curves([name + suffix(label) for name in said.domains], label)]
     if test is not None:
-        table = calibrated_metrics(test, given, None)
-        rows += [[name, old, *row] for name, *row in reliability_rows(test, given, table)]
-        curves.append(Confidence.of(test, given).curves(test.domains, old))
-    yield Table(header=["domain", "tested on", *RELIABILITY], rows=rows, note=RELIABILITY_NOTE)
+        curves.append(Confidence.of(test, given).curves(test.domains, OLD))
+    yield differences(every)
     yield from reliability_chart(pd.concat(curves))
     if found.sets is None or test is None:
         return
@@ -54,7 +66,7 @@ def certainty_elsewhere(found: Evaluated, given: Calibration, test: Answers | No
         f"the true class. Their thresholds come from the run's test set, whose own sets use its other samples."
     )
     rows = [[name, label, *row] for name, *row in set_rows(found.sets, said.domains)]
-    rows += [[name, old, *row] for name, *row in set_rows(covered(test, given), test.domains)]
+    rows += [[name, OLD, *row] for name, *row in set_rows(covered(test, given), test.domains)]
     yield Table(header=["domain", "tested on", *SETS], rows=rows)
     yield pair_sets(found.sets, said.domains, said.classes, counted=False)
 

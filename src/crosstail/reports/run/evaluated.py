@@ -10,7 +10,7 @@ import pandas as pd
 from crosstail.prediction.evaluate import Evaluated
 from crosstail.prediction.predictor import Predictor
 from crosstail.reports.document.model import Block, Card, Cards, Code, Document, Heading, Table, Text, bullets
-from crosstail.reports.run.certainty_elsewhere import certainty_elsewhere, suffix
+from crosstail.reports.run.certainty_elsewhere import OLD, certainty_elsewhere, reliability_elsewhere, suffix
 from crosstail.reports.run.confusions import confusion_blocks
 from crosstail.reports.run.critical import critical_blocks, flags_of_evaluated
 from crosstail.reports.run.model_card import accuracy_table, intervals_note
@@ -23,7 +23,7 @@ from crosstail.reports.wording import interval, listing, number, percent, senten
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.result import RunResult
 
-OLD, HELD_OUT = "own test set", "held-out data"
+HELD_OUT = "held-out data"
 
 
 def label_of(found: Evaluated) -> str:
@@ -46,6 +46,7 @@ def evaluation_document(
     if what == HELD_OUT:
         own, kept = replace(own, accuracy=own.accuracy.only(np.zeros(own.counts.shape, bool)), informed=None), None
     images = len(result.input_shape) == 3
+    every = reliability_elsewhere(found.answers, predictor.calibration, kept or None, what)
     blocks: list[Block] = [
         *critical_blocks(new, questions, flags_of_evaluated(found)),
         Heading("Can I use it?"),
@@ -56,11 +57,13 @@ def evaluation_document(
         *pair_map(side_by_side(new, own, what), own.shots[1]),
         *confusion_blocks(replace(found.answers, row=None), found.samples, images=images),
         *worst_pairs(new),
-        *certainty_elsewhere(found, predictor.calibration, kept if kept else None, what),
+        *certainty_elsewhere(found, predictor.calibration, kept or None, what, every),
         Heading("What next?"),
         bullets(_next(new, own, result)),
-        Heading("How was it tested?"),
+        Heading("How was it tested?", closed=True),
         *_tested(predictor, new, found, command, what),
+        Heading("Metrics of the probabilities", 3),
+        every,
     ]
     return Document(f"{result.spec.method} on {what}: {found.samples.name}", blocks)
 

@@ -144,7 +144,7 @@ def _metrics(results: Sequence[RunResult], tested: Tested) -> Iterator[Block]:
     refit = estimate_note(results[0])
     title = f"{'Estimated' if refit else 'Test'} accuracy{pooled if len(results) > 1 else ''}, in %."
     yield Text(" ".join(filter(None, (title, tested.tracks_note, card.intervals_note(tested.accuracy)))))
-    note = "Intervals of the worst pair and domain account for taking the lowest of several, so they are wide."
+    note = "The worst pair and domain were chosen on these test samples: on others, they are likely to do better."
     yield replace(table, note=note)
 
 

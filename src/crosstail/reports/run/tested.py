@@ -79,16 +79,19 @@ class Tested:
         """One row per pair: training count, shots, hits, test samples, accuracy in % with Wilson's interval.
 
         `known` is the accuracy with the domain known, if the model uses it. With unseen domains, only these have rows,
-        and the count is of the class in the other domains. `top` is the upper end of an interval that holds for
-        all pairs at once: a pair with a `top` below the average is low by more than chance.
+        and the count is of the class in the other domains. `top` is the upper end of an exact interval that holds
+        for all pairs at once (Clopper and Pearson): a pair with a `top` below the average is low by more than chance.
         """
+        from scipy.special import betaincinv  # here, because `crosstail status` does not need it
+
         table = label_table(self.counts, self.domains, self.classes)
         table["shot"] = shot_group(table["count"], *self.shots)
         table["hits"], table["tested"] = self.accuracy.hits.ravel(), self.accuracy.totals.ravel()
         hits, tests = self.accuracy.independent
         low, high = wilson(hits.ravel(), tests.ravel())
         table["accuracy"], table["low"], table["high"] = 100 * self.accuracy.matrix.ravel(), 100 * low, 100 * high
-        table["top"] = 100 * wilson(hits.ravel(), tests.ravel(), 0.95 ** (1 / max(1, (tests > 0).sum())))[1]
+        every = 0.95 ** (1 / max(1, (tests > 0).sum()))
+        table["top"] = np.where(tests > hits, 100 * betaincinv(hits + 1, tests - hits, (1 + every) / 2), 100.0).ravel()
         if self.has_known and self.informed is not None:
             table["known"] = 100 * self.informed.matrix.ravel()
         return table[table["domain"].isin(self.unseen)].reset_index(drop=True) if self.unseen else table

@@ -7,11 +7,9 @@ import numpy as np
 import pandas as pd
 
 from crosstail.metrics._comparisons import prediction_interval
-from crosstail.reports.charts import INK, PALETTE, colours, names, tip
-from crosstail.reports.document.model import Block, Card, Cards, Chart, Columns, Heading, Table, Text, records_table
+from crosstail.reports.document.model import Block, Card, Cards, Columns, Heading, Table, Text, records_table
 from crosstail.reports.run.tables import DISTANCE_COLUMNS, DISTANCE_NOTE, fold_table
 from crosstail.reports.run.verdict import ends as ends_of
-from crosstail.reports.vega_lite import draw, field, layer
 from crosstail.reports.wording import both_ends, interval, number, several, shown
 from crosstail.training.result import RunResult
 
@@ -21,7 +19,6 @@ HOW = (
     "It assumes that a new domain differs from these as they differ from each other."
 )
 FEW = "With fewer than three domains left out, their spread says nothing about a new one."
-KINDS = {"seen in training": PALETTE[0], "unseen": PALETTE[5]}
 
 
 def seen_table(results: Sequence[RunResult]) -> pd.DataFrame:
@@ -62,12 +59,14 @@ def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
         return
     worst = known.iloc[int(known["unseen"].argmin())]
     yield Text(expectation(table), lead=True)
-    loss = known["loss"].mean()
+    loss, lost = known["loss"], "against the same domains when seen"
+    if loss.notna().any():
+        lost += f"; most on {known.loc[loss.idxmax(), 'domain']}: {number(loss.max())}"
     cards = [Card("a new domain", f"{_whole(ends)} %", "90 % prediction interval")] if ends else []
     cards += [
         Card("mean of unseen domains", f"{number(known['unseen'].mean())} %", f"of {several(len(known), 'domain')}"),
         Card("worst unseen domain", f"{number(worst['unseen'])} %", f"{worst['domain']}, {ends_of(worst)}"),
-        Card("lost when unseen", f"{number(loss)} points", "against the same domains when seen"),
+        Card("lost when unseen", f"{number(loss.mean())} points", lost),
     ]
     yield Cards(cards)
     if ends:
@@ -79,7 +78,6 @@ def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
         "on its validation samples, which they were also selected by. A run's folder has a page with its "
         "learning curves."
     )
-    yield _chart(known, ends)
     yield _table(table)
 
 
@@ -95,35 +93,3 @@ def _table(table: pd.DataFrame) -> Table:
     columns |= {"validation, %": shown("validation"), **DISTANCE_COLUMNS}
     note = f"Accuracy is the share of correct samples, class mean the mean accuracy of the classes. {DISTANCE_NOTE}"
     return records_table(records, columns, {len(table)}, note=note)
-
-
-def _chart(table: pd.DataFrame, ends: tuple[float, float] | None) -> Chart:
-    """A line from seen to unseen for each domain, and a band for a new one."""
-    order = [*table["domain"], *["a new domain"] * (ends is not None)]
-    named = table.rename(columns={"seen": "seen in training"})
-    long = named.melt(["domain", "low", "high"], list(KINDS), var_name="kind", value_name="accuracy")
-    y = names("domain") | {"scale": {"domain": order}}
-    scale, axis = {"zero": False, "nice": True}, {"format": "d", "tickCount": 6}
-    spread = draw(table).mark("rule", strokeWidth=2, color=KINDS["unseen"], opacity=0.5)
-    join = draw(table[table["seen"].notna()]).mark("rule", color=INK, strokeDash=[3, 3])
-    base = draw(long[long["accuracy"].notna()]).mark("point", filled=True, size=110, opacity=1)
-    marks = base.encode(
-        x=field("accuracy:Q", title="accuracy, %", scale=scale, axis=axis),
-        color=colours("kind", KINDS, orient="top"),
-        tooltip=["domain:N", "kind:N", tip("accuracy", ".1f")],
-    )
-    layers = [spread.encode(x="low:Q", x2="high"), join.encode(x="seen:Q", x2="unseen"), marks]
-    if ends:
-        new = pd.DataFrame({"domain": ["a new domain"], "from": [ends[0]], "to": [ends[1]]})
-        band = draw(new).mark("bar", height=12, color=KINDS["unseen"], opacity=0.35)
-        told = ["domain:N", tip("from", ".1f"), tip("to", ".1f")]
-        layers.append(band.encode(x="from:Q", x2="to", tooltip=told))
-    drawing = layer(*layers, width="container", height={"step": 34}, encoding={"y": y})
-    most = table.iloc[int(table["loss"].argmax())] if table["loss"].notna().any() else None
-    title = "Accuracy of each domain, seen and unseen"
-    if most is not None:
-        verb = f"loses most when it is unseen: {number(most['loss'])} points" if most["loss"] > 0 else "loses nothing"
-        title = f"{most['domain']} {verb}"
-    bar = "; the bar is the 90 % prediction interval" if ends else ""
-    note = f"Solid lines are 95 % intervals of the accuracy on the unseen domain{bar}."
-    return Chart("unseen", title, drawing, "Dots: accuracy of each domain when seen and when unseen", note)
