@@ -462,7 +462,7 @@ def test_a_sweep_keeps_the_probabilities_of_the_selected_trial_only(run, crossta
 def test_a_class_that_must_not_be_missed_is_flagged_from_the_threshold_of_its_site(run, crosstail, tmp_path):
     copy = shutil.copytree("run", tmp_path / "critical")
     shown = crosstail(FIT.replace("--out run", f"--critical c=0.9 --critical b --out {copy}")).ok().out
-    assert "Flagged by predict --site SITE" in shown and "2 of 4" not in shown
+    assert "c: flagged by predict --site SITE" in shown and "2 of 4" not in shown
     found, given = Run(copy), Run(copy).calibration
     assert found.result.critical == {"c": 0.9, "b": None}
     test = found.held_out.test
@@ -489,6 +489,12 @@ def test_a_class_that_must_not_be_missed_is_flagged_from_the_threshold_of_its_si
     assert first["alarm"] in ([], ["c"]) and isinstance(first["review"], bool)
     assert "c=0.9 --critical b" in (copy / "model_card.md").read_text(encoding="utf-8")
     crosstail(f"evaluate {copy} v.npz --split test").ok()
+    x, y, d = draw([[30, 30, 30], [30, 30, 30]], 9)
+    np.savez(tmp_path / "other.npz", x=x, y=y, domain=d, domains=["lagos", "rome"], classes=["a", "b", "c"])
+    shown = crosstail(f"evaluate {copy} {tmp_path}/other.npz --out {tmp_path}/e.html").ok().out
+    p = [Predictor(copy).probabilities(x[(y == 2) & (d == at)], site)[:, 2] for at, site in ((0, 1), (1, UNKNOWN))]
+    for name, own, bound in (("lagos", p[0], least), ("rome", p[1], every[3])):
+        assert f"\n{name} " in shown and f"{(own >= bound - 1e-6).sum()} of 30" in shown
     crosstail(FIT.replace("--out run", f"--critical c=0.999 --out {copy}")).ok()
     done = crosstail(f"predict {copy} new.npy --site berlin")
     assert {row["alarm"] for row in rows_of(done)} == {"c"} and "so every input is flagged" in " ".join(

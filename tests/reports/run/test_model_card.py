@@ -31,7 +31,6 @@ DESCRIPTION = {
     "outputs": ["probabilities"],
     "shares": None,
     "compared": {"inputs": "random inputs", "samples": 65, "largest_difference": 2e-7},
-    "site": None,
 }
 
 
