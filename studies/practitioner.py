@@ -298,19 +298,20 @@ def page(name: str, found: Sequence[dict[str, Promise]]) -> Iterator[str]:
     """What was said and what is true, for each seed."""
     yield "# A practitioner's messy folder"
     yield ""
-    yield f"{name}: from each of {len(found)} messy folders that `python -m studies.practitioner` makes, what the audit"
-    yield "and the page of a run with all defaults say, and what is true of the photos that it never saw."
+    yield f"{name}: from each of {len(found)} messy folders that `python -m studies.practitioner` makes, what"
+    yield "the audit and the page of a run with all defaults say, and what is true of the photos that it never"
+    yield "saw."
     yield ""
     kept = [[what, f"{sum(one[what].kept for one in found)} of {len(found)}"] for what in found[0]]
     values = [[f"{one[what].said} → {one[what].true}" for one in found] for what in found[0]]
     header = ["said → true", "kept", *(f"folder {k}" for k in range(1, len(found) + 1))]
     yield from table(header, [own + cells for own, cells in zip(kept, values, strict=True)])
-    yield "A promise counts as kept if the two intervals overlap, coverage if its interval reaches 90 %, the recall of a"
-    yield "critical class (the first by name) if its interval reaches 80 %. New photos are looked at in Chromium, with the"
-    yield "keyboard: those that `predict` marks, in the order of its page. Where no"
-    yield "label error is listed, nothing was promised and nothing found: six are planted in each folder. They are"
-    yield "among frequent pairs since a first version, with twelve anywhere, made accuracy on wrong labels (86.7 %)"
-    yield "miss the true one (96.8 %): wrong labels in rare pairs make a page too pessimistic."
+    yield "A promise counts as kept if the two intervals overlap, coverage if its interval reaches 90 %, the"
+    yield "recall of a critical class (the first by name) if its interval reaches 80 %. New photos are looked"
+    yield "at in Chromium, with the keyboard: those that `predict` marks, in the order of its page. Where no"
+    yield "label error is listed, nothing was promised and nothing found: six are planted in each folder. They"
+    yield "are among frequent pairs since a first version, with twelve anywhere, made accuracy on wrong labels"
+    yield "(86.7 %) miss the true one (96.8 %): wrong labels in rare pairs make a page too pessimistic."
 
 
 def main() -> None:

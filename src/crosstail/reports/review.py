@@ -73,6 +73,7 @@ class Review:
     thumbnails: Thumbnails = field(init=False)
     parts: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
     flags: list[Sequence[str]] = field(default_factory=list)
+    asked: bool = False
 
     def __post_init__(self) -> None:
         self.thumbnails = Thumbnails(len(self.names))
@@ -87,14 +88,15 @@ class Review:
         rows: NDArray[np.int64],
         probabilities: NDArray[np.floating],
         members: NDArray[np.bool_] | None,
-        flags: Sequence[Sequence[str]],
+        flags: Sequence[Sequence[str]] | None,
     ) -> None:
-        """Take the answers for some photos, by row, with their prediction sets and why to look at them."""
+        """Take the answers for some photos, by row, with prediction sets and, if known, why to look at them."""
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, :SHOWN]
         inside = np.take_along_axis(members, best, 1) if members is not None else np.arange(best.shape[1]) == 0
         size = np.ones(len(rows), np.int64) if members is None else members.sum(1)
         p, inside = np.take_along_axis(probabilities, best, 1), np.broadcast_to(inside, best.shape)
-        self.flags.extend(flags)
+        self.asked |= flags is not None
+        self.flags.extend([()] * len(rows) if flags is None else flags)
         self.parts.append((rows, best, p, inside, size))
 
     def save(self, out: Path, title: str) -> None:
@@ -103,7 +105,7 @@ class Review:
         look = np.array([bool(flags) for flags in self.flags])
         order = np.lexsort((p[:, 0], ~look))[:MOST]
         notes = [f"{int(look.sum()):,} of {len(rows):,} photos need a look. The least sure come first."]
-        if not look.any():
+        if not self.asked:
             notes = [
                 f"{len(rows):,} photos, the least sure first. With `--coverage`, those that need a look are marked."
             ]

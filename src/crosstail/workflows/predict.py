@@ -177,8 +177,10 @@ def predict(
     return Predicted(predictor, number, whole, probable, unread, where.notes, found, made)
 
 
-def _flags(table: pd.DataFrame) -> list[list[str]]:
-    """Why to look at each input."""
+def _flags(table: pd.DataFrame) -> list[list[str]] | None:
+    """Why to look at each input, if that was asked."""
+    if "review" not in table:
+        return None
     review, alarms = (table.get(name, [()] * len(table)) for name in ("review", "alarm"))
     return [
         ["needs a look"] * bool(look) + [f"may be {name}" for name in of]
