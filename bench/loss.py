@@ -1,6 +1,7 @@
 """`boda_loss` at DomainNet's shape: 6 domains, 345 classes, 2,048 features, batches of 24 per domain."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -62,6 +63,14 @@ def negatives_ratio() -> tuple[float, float]:
     return seconds["sampled"], seconds["exact"]
 
 
+def compiled_row(loss: Callable[..., Tensor], step: Callable[..., None]) -> Row:
+    """A step of a loss in one compiled graph beside the same step without the compiler."""
+    whole = torch.compile(partial(loss, validate=False), fullgraph=True)
+    seconds = interleave({"compiled": lambda: step(whole), "eager": lambda: step(loss)}, repeats=25)
+    ratio = seconds["compiled"] / seconds["eager"]
+    return Row(f"{loss.__name__}, compiled", seconds["compiled"], "without torch.compile", ratio, 1.0)
+
+
 def whole_step(form: str) -> None:
     """The work of a training step: update the statistics from the batch, invert or pool them, loss, gradient."""
     criterion = BoDALoss(DOMAINS, CLASSES, FEATURES, counts(), **FORMS[form])
@@ -93,6 +102,7 @@ def run() -> list[Row]:
     for name, most in (("boda_loss", 1.25), ("rescaled_boda_loss", 1.4)):
         rows.append(Row(name, floor[name], "its two matrix products", floor[name] / floor["products"], most))
         rows.append(Row(name, peer[name], "cdist and masks", peer["plain"] / peer[name], 1.8, "at least"))
+    rows += [compiled_row(loss, step) for loss in (boda_loss, rescaled_boda_loss)]
     sampled, exact = negatives_ratio()
     rows.append(Row("4,096 negatives of 100,000 pairs", sampled, "4,096 pairs, exact", sampled / exact, 1.3))
     for form in FORMS:

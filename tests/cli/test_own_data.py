@@ -100,3 +100,37 @@ def test_the_sheet_and_a_folder(own, crosstail, refused):
     crosstail(f"{FIT.replace('mine', 'rooted')} --out run".replace("rooted.py", "rooted.py:folder")).ok()
     assert "names a folder already" in refused("data pacs:one --root other --check")
     assert "one: there is no such folder" in refused("data pacs:one --check")
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "old", "new", "line"),
+    [
+        ("algorithm", "--algorithm ./mine.py", "        means =", "        batch.x.zero_()\n        means =", 27),
+        ("algorithm", "--algorithm ./mine.py", "        means =", "        batch.y[0] = 1\n        means =", 27),
+        (
+            "backbone",
+            "--algorithm erm --backbone ./mine.py",
+            "nn.Sequential(*",
+            "nn.Sequential(nn.ReLU(inplace=True), *",
+            0,
+        ),
+    ],
+)
+def test_code_that_writes_into_a_batch_is_refused(crosstail, refused, tmp_path, kind, option, old, new, line):
+    crosstail(f"new {kind} mine").ok()
+    file = tmp_path / "mine.py"
+    file.write_text(file.read_text().replace(old, new))
+    found = refused(f"fit digits {option} --width 8 --steps 2 --out run")
+    assert "writes into batch." in found and "which other parts read too: use batch." in found
+    assert not line or f"mine.py, line {line}: " in found
+
+
+def test_a_benchmark_of_vectors_gets_an_mlp(own, crosstail):
+    for name, old, new in (
+        ("py", "x.astype(np.uint8)", "x.reshape(len(x), -1).astype(np.float32)"),
+        ("toml", '"images"', '"vectors"'),
+    ):
+        file = own / f"mine.{name}"
+        file.write_text(file.read_text().replace(old, new))
+    crosstail(f"{FIT} --out run").ok()
+    assert json.loads((own / "run/spec.json").read_text())["backbone"] == "mlp"

@@ -34,6 +34,7 @@ FIELDS: dict[str, Any] = {
     "average": st.none() | st.sampled_from(["moving", "uniform", "swad"]),
     "protocol": st.sampled_from(["mdlt", "dg"]),
     "unseen": st.none() | WORD,
+    "left_out": st.none() | WORD,
     "folds": st.none() | st.integers(9, 99),
     "fold": st.none() | st.integers(1, 9),
     "stop_at": st.none() | st.lists(COUNT, min_size=1, max_size=2).map(tuple),
@@ -48,7 +49,7 @@ FIELDS: dict[str, Any] = {
     "resolution": st.none() | COUNT,
     "tune": st.none() | st.sampled_from(["none", "last", "last:3", "all"]),
     "tuned_share": st.none() | st.sampled_from([0.0, 0.25, 1.0]),
-    "cache": st.none() | WORD,
+    "cache": st.sampled_from([None, "20GB", "500MB"]),
     "head": st.none() | st.sampled_from(["mlp", "linear"]),
     "views": st.integers(0, 9),
     "width": st.none() | COUNT,
@@ -74,6 +75,8 @@ def consistent(fields: dict[str, Any]) -> RunSpec:
         fields |= {"unseen": None, "fold": None, "average": fields["average"] and "uniform"}
     if fields["protocol"] == "dg" or not fields["folds"]:
         fields |= {"folds": None, "fold": None}
+    if fields["left_out"] == fields["unseen"] or fields["unseen"] is None:
+        fields |= {"left_out": None}
     return RunSpec(**fields)
 
 

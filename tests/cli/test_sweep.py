@@ -216,7 +216,7 @@ def test_an_estimate_of_second_stages_that_are_fitted(crosstail, vectors, backbo
 
 def test_every_option_is_in_the_plan(crosstail, monkeypatch):
     plans = []
-    monkeypatch.setattr(drive, "sweep", lambda plan, *rest: plans.append(plan) or iter(()))
+    monkeypatch.setattr(drive, "sweep", lambda plan, *rest, **more: plans.append(plan) or iter(()))
     crosstail(
         "sweep digits --algorithm erm --backbone efficientnet_lite0 --tune none --width 16 --labels forward:50 "
         "--protocol dg --unseen signs --skip-broken --data-seed 6 --steps 7 --batch-size 8 "
@@ -279,7 +279,16 @@ def test_a_mistake_gets_two_lines_and_exit_code_2(refused, vectors, words, messa
 
 def test_another_sweep_in_the_folder_is_refused(crosstail, swept):
     done = crosstail(WORDS.replace("--steps 6", "--steps 8"))
-    assert done.code == 2 and "s holds another sweep" in done.err and "steps" in done.err
+    assert done.code == 2 and "s holds another sweep: its steps is 6, not 8. Choose another --out" in done.err
+    done = crosstail(f"{WORDS} --hp lr=0.1 --protocol dg --unseen 0")
+    told = " ".join(done.err.split())
+    assert "its protocol is 'mdlt', not 'dg', unseen is None, not '0', hyperparameter lr is None, not 0.1." in told
+
+
+@pytest.mark.parametrize("wrong", ["--backbone small_cnn", "--protocol dg --unseen 9", "--hp momentum=x", "--trials 0"])
+def test_a_sweep_that_fails_before_its_first_run_leaves_no_folder(refused, vectors, wrong):
+    refused(f"sweep v.npz --algorithm boda --out s {wrong}")
+    assert not Path("s").exists()
 
 
 def test_a_terminal_gets_a_bar_per_algorithm():

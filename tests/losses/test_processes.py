@@ -119,3 +119,20 @@ def test_without_it_each_process_counts_its_own_samples(of_two: list[list[dict[s
     counted = [torch.tensor(found[-1]["criterion.statistics.counts"]).sum() for found in of_two]
     assert counted[0] < sum(map(sum, SIZES)) > counted[1]
     assert of_two[0][-1]["losses"] != of_two[1][-1]["losses"]
+
+
+def test_a_group_of_one_process_is_no_group(tmp_path: Path) -> None:
+    program = """
+import sys
+import torch.distributed as dist
+from tests.losses.test_processes import OPTIONS, trained
+
+plain = [trained(options, None) for options in OPTIONS]
+dist.init_process_group("gloo", init_method=f"file://{sys.argv[1]}/meeting", rank=0, world_size=1)
+assert [trained(options, None) for options in OPTIONS] == plain
+dist.destroy_process_group()
+"""
+    root = Path(__file__).parents[2]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run([sys.executable, "-c", program, tmp_path], cwd=root, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

@@ -87,6 +87,7 @@ OTHER = {
     "select_on": "worst_pair",
     "protocol": "dg",
     "unseen": "signs",
+    "left_out": "inverted",
     "folds": 5,
     "fold": 2,
     "stop_at": (3,),
@@ -104,7 +105,8 @@ OTHER = {
 
 @pytest.mark.parametrize("name", [field.name for field in fields(RunSpec) if field.name not in ASIDE])
 def test_everything_that_decides_the_result_is_in_the_key(name):
-    spec = RunSpec(dataset="digits", folds=5 if name == "fold" else None)
+    needed = {"fold": {"folds": 5}, "left_out": {"protocol": "dg", "unseen": "plain"}}
+    spec = RunSpec(dataset="digits", **needed.get(name, {}))
     changed = replace(spec, **{name: OTHER[name]})
     assert changed.key != spec.key and changed != spec
 

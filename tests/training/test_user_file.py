@@ -119,8 +119,11 @@ def test_a_file_that_changed_is_refused(spec, tmp_path):
         ("def f(:", r"cannot be imported \(SyntaxError"),
         ("import nothing_of_this_name", r"cannot be imported \(ModuleNotFoundError"),
         ("x = 1", "defines 0 subclasses of Algorithm, expected 1; it has no class at all"),
-        ("class Other: pass", "defines 0 subclasses of Algorithm, expected 1; its classes are Other: derive one from"),
-        (SOURCE + "\nclass More(Smooth): pass", "defines 2 subclasses of Algorithm.*Smooth, More"),
+        (
+            "class Other: pass",
+            r"defines 0 subclasses of Algorithm, expected 1; its classes are Other \(line 1\): derive one from",
+        ),
+        (SOURCE + "\nclass More(Smooth): pass", r"defines 2 subclasses of Algorithm.*Smooth \(line \d+\), More \(line"),
         (SOURCE.replace("ERM", "Algorithm").replace("erm", "_algorithm").replace("losses", "loss"), "Smooth.* losses"),
         (UNDECLARED, "the hyperparameter 'eps' is not declared by hp"),
     ],

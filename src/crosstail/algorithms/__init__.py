@@ -117,7 +117,9 @@ def _defined_by(name: str) -> type[Algorithm]:
     classes = [v for v in vars(module).values() if isinstance(v, type) and v.__module__ == module.__name__]
     found = [value for value in classes if issubclass(value, Algorithm)]
     if len(found) != 1:
-        given = ", ".join(kind.__name__ for kind in found or classes)
+        nodes = discovery.defined(Path(name)) if name.endswith(".py") else {}
+        lines = {own: f" (line {of[-1].lineno})" for own, of in nodes.items()}
+        given = ", ".join(f"{kind.__name__}{lines.get(kind.__name__, '')}" for kind in found or classes)
         raise ValueError(
             f"{name}: defines {len(found)} subclasses of Algorithm, expected 1"
             + (f"; its classes are {given}" if given else "; it has no class at all")

@@ -164,7 +164,7 @@ def race_progress(console: Console, width: int = 20) -> "Iterator[tuple[Report, 
 def sweep_progress(console: Console, plan: "Plan") -> "Iterator[Callable[[Job, Outcome], None]]":
     """Yield a function that shows a run's outcome: on a terminal in a bar per method, otherwise in a line per run."""
     with _bars(console, 20, TextColumn("{task.fields[failed]}", style="red")) as bars:
-        total = plan.runs_per_method
+        total = plan.runs_per_method + plan.more_per_method
         tasks = {method: bars.add_task(escape(method), total=total, failed="") for method in plan.methods}
         failed, numbers = Counter[str](), count(1)
 

@@ -33,8 +33,8 @@ def options(*, without: Sequence[str] = ()) -> Parameter:
 
 
 HIDDEN = Parameter(parse=False)
-SPLIT = ("protocol", "unseen", "folds", "fold", "seed")
-SWEPT = ("algorithm", "second_stage", "stop_at", "seed")
+SPLIT = ("protocol", "unseen", "left_out", "folds", "fold", "seed")
+SWEPT = ("algorithm", "second_stage", "stop_at", "left_out", "seed")
 NAMED_VALUES = Parameter(converter=_named_values, accepts_keys=False, n_tokens=-1, metavar="NAME=VALUE")
 """A dictionary as a repeatable option, such as `--hp lr=0.1 --hp nu=1`."""
 HELP = {

@@ -19,6 +19,7 @@ from crosstail.cli._sources import (
 from crosstail.cli._verb import Json
 from crosstail.data import protocols, sources
 from crosstail.literature import FAMILIES, cited
+from crosstail.sweeps import rules
 
 if TYPE_CHECKING:
     from crosstail.reports.document.model import Block
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 def list_(
     kind: Annotated[
-        Literal["algorithms", "second-stages", "datasets", "sources", "protocols", "backbones", "metrics"],
+        Literal["algorithms", "second-stages", "datasets", "sources", "protocols", "backbones", "metrics", "rules"],
         Parameter(name="KIND"),
     ],
     name: Annotated[str | None, Parameter(name="NAME")] = None,
@@ -34,7 +35,7 @@ def list_(
     *,
     as_json: Json = False,
 ) -> None:
-    """List algorithms, second stages, data sets, sources, protocols, backbones or metrics, or describe one.
+    """List algorithms, second stages, data sets, sources, protocols, backbones, metrics or rules, or describe one.
 
     Example: `crosstail list algorithms boda`
 
@@ -69,6 +70,7 @@ def _rows(kind: str, name: str | None) -> list[dict[str, Any]]:
     if kind in ("second-stages", "datasets"):
         return _second_stages() if kind == "second-stages" else _datasets()
     packages = {"sources": sources.PACKAGE, "protocols": protocols.PACKAGE, "metrics": metrics.PACKAGE}
+    packages["rules"] = rules.PACKAGE
     package = packages.get(kind, "crosstail.backbones")
     rows = [{"name": n, "what": discovery.docstring(package, n).partition("\n")[0]} for n in discovery.names(package)]
     if kind == "backbones":

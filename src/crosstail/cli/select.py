@@ -10,7 +10,15 @@ from crosstail.cli._verb import Json, Sweep, described
 
 
 @described
-def select(folder: Sweep, /, *, out: Path | None = None, select_on: str | None = None, as_json: Json = False) -> None:
+def select(
+    folder: Sweep,
+    /,
+    *,
+    out: Path | None = None,
+    select_on: str | None = None,
+    rule: str | None = None,
+    as_json: Json = False,
+) -> None:
     """Example: `crosstail select sweep --out best.json`"""
     from crosstail.reports.compare.sweep_tables import selection_notes, selection_table
     from crosstail.reports.document import terminal
@@ -18,7 +26,7 @@ def select(folder: Sweep, /, *, out: Path | None = None, select_on: str | None =
 
     if out is not None and out != folder / "selected.json":
         require_output(out, (), ".json")
-    found = select(folder, out=out, select_on=select_on)
+    found = select(folder, out=out, select_on=select_on, rule=rule)
     if as_json:
         print(msgspec.json.encode(found.to_json()).decode())
         return

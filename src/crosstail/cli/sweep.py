@@ -74,6 +74,7 @@ def sweep(
     launcher: str = "local",
     workers: int | None = None,
     time_limit: float | None = None,
+    rule: str | None = None,
     dry_run: bool = False,
     options: Annotated[RunOptions, options(without=SWEPT)] = RunOptions(),  # noqa: B008 - immutable
     as_json: Json = False,
@@ -93,7 +94,7 @@ def sweep(
     from crosstail.workflows.sweep import estimate, sweep
 
     how: dict[str, Any] = {"algorithm": algorithm, "trials": trials, "seeds": seeds, "hparams": spec.hparams}
-    how |= {"launcher": launcher, "workers": workers, "time_limit": time_limit}
+    how |= {"launcher": launcher, "workers": workers, "time_limit": time_limit, "rule": rule}
     console = Console(stderr=True)
     with ExitStack() as shown:
         how["progress"] = shown.enter_context(progress_bar(console))

@@ -29,6 +29,9 @@ class DataSpec:
     unseen: str | None = None
     """With dg: leave out this domain only."""
 
+    left_out: str | None = None
+    """With dg and --unseen: leave out this domain too, and validate on it."""
+
     folds: int | None = None
     """Cross-validation: train this many times, so that every sample is tested once."""
 
@@ -63,6 +66,8 @@ class DataSpec:
             if not 0 <= getattr(self, name) < 2**63:
                 raise ValueError(f"{name} is {getattr(self, name)}, expected 0 or more, below 2**63")
         protocol = protocols.find(self.protocol)
+        if self.left_out is not None and (self.unseen is None or self.left_out == self.unseen):
+            raise ValueError(f"--left-out {self.left_out} needs another domain as --unseen")
         if self.folds is not None and self.folds < 2:
             raise ValueError(f"folds is {self.folds}, expected 2 or more")
         if self.folds is not None and self.folds > MOST_FOLDS:
@@ -96,7 +101,13 @@ class DataSpec:
             return "refit on every sample"
         if self.fold is not None:
             return f"fold {self.fold} of {self.folds}"
-        return "" if self.unseen is None else f"unseen {self.unseen}"
+        left_out = "" if self.left_out is None else f", left out {self.left_out}"
+        return "" if self.unseen is None else f"unseen {self.unseen}{left_out}"
+
+    @property
+    def undivided(self) -> Self:
+        """The same with no part of the data left out."""
+        return replace(self, unseen=None, left_out=None, fold=None)
 
     def with_source(self, other: "DataSpec") -> Self:
         """The same with the source of another spec, read as it says."""

@@ -21,6 +21,7 @@ MOST = 10_000  # photos of a page
 SIZE = 50_000_000  # bytes of all pictures together, as text
 SIDES, QUALITIES = (240, 160, 112, 64), (80, 60, 40, 20)
 SHOWN = 9  # classes of a photo, one for each digit key
+UNLIKE = "unlike anything in training"
 PART = 500  # pictures that the page reads at a time
 
 
@@ -70,10 +71,11 @@ class Review:
     names: Sequence[str]
     classes: Sequence[str]
     sites: Sequence[str | None]
+    asked: bool = False
+    """Whether photos are marked that need a look."""
     thumbnails: Thumbnails = field(init=False)
     parts: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
     flags: list[Sequence[str]] = field(default_factory=list)
-    asked: bool = False
 
     def __post_init__(self) -> None:
         self.thumbnails = Thumbnails(len(self.names))
@@ -88,27 +90,28 @@ class Review:
         rows: NDArray[np.int64],
         probabilities: NDArray[np.floating],
         members: NDArray[np.bool_] | None,
-        flags: Sequence[Sequence[str]] | None,
+        flags: Sequence[Sequence[str]],
     ) -> None:
-        """Take the answers for some photos, by row, with prediction sets and, if known, why to look at them."""
+        """Take the answers for some photos, by row, with their prediction sets and why to look at them."""
         best = np.argsort(-probabilities, axis=1, kind="stable")[:, :SHOWN]
         inside = np.take_along_axis(members, best, 1) if members is not None else np.arange(best.shape[1]) == 0
         size = np.ones(len(rows), np.int64) if members is None else members.sum(1)
         p, inside = np.take_along_axis(probabilities, best, 1), np.broadcast_to(inside, best.shape)
-        self.asked |= flags is not None
-        self.flags.extend([()] * len(rows) if flags is None else flags)
+        self.flags.extend(flags)
         self.parts.append((rows, best, p, inside, size))
 
     def save(self, out: Path, title: str) -> None:
-        """Write the page, with the photos that need a look and those with the least sure answers first."""
+        """Write the page, with flagged photos and those with the least sure answers first."""
         rows, best, p, inside, size = (np.concatenate(each) for each in zip(*self.parts, strict=True))
-        look = np.array([bool(flags) for flags in self.flags])
-        order = np.lexsort((p[:, 0], ~look))[:MOST]
+        look, unlike = (np.array(of) for of in zip(*((bool(own), UNLIKE in own) for own in self.flags), strict=True))
+        order = np.lexsort((p[:, 0], ~look, ~unlike))[:MOST]
         notes = [f"{int(look.sum()):,} of {len(rows):,} photos need a look. The least sure come first."]
-        if not self.asked:
+        if not self.asked and not look.any():
             notes = [
                 f"{len(rows):,} photos, the least sure first. With `--coverage`, those that need a look are marked."
             ]
+        if unlike.any():
+            notes.append(f"{int(unlike.sum()):,} are {UNLIKE}, so their answers mean little. They come first.")
         if len(rows) > MOST:
             notes.append(f"Only the first {MOST:,} are on this page.")
         photos = [self._photo(int(rows[i]), best[i], p[i], inside[i], int(size[i]), self.flags[i]) for i in order]

@@ -1,5 +1,6 @@
 """Estimate the time and disk space of a sweep from a few measured steps of each method."""
 
+import heapq
 import tempfile
 import time
 from collections import defaultdict
@@ -10,15 +11,18 @@ from statistics import median
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from crosstail import second_stages
-from crosstail.data import DomainBatches, DomainDataset, load_source
-from crosstail.progress import Progress
+from crosstail.data import DomainBatches, DomainDataset, load_source, protocols
+from crosstail.machine import cores
+from crosstail.progress import Progress, labelled, silent
 from crosstail.second_stages import FittedStage
-from crosstail.sweeps.drive import check
+from crosstail.sweeps.drive import check, leaving_two
+from crosstail.sweeps.first_stages import with_first_stages
 from crosstail.sweeps.plan import Plan
-from crosstail.sweeps.worker import inputs
+from crosstail.sweeps.worker import Job, inputs
 from crosstail.training.fit import threads, train_run
 from crosstail.training.model import build_algorithm
 from crosstail.training.resolve import steps_of_stages
@@ -27,7 +31,7 @@ from crosstail.training.second_stage import embedded, features_of
 from crosstail.training.spec import RunSpec
 
 STEPS = 10  # measured per stage
-EVALUATIONS = 3  # among them, at most
+EVALUATIONS = 3  # among them
 UPDATES = 6  # measured of an algorithm alone; the first is slower
 ROWS = 2000  # that a classifier is fitted to in a measurement, at most
 
@@ -42,48 +46,98 @@ class SweepCost:
     size: float  # bytes of the finished runs
 
 
+class _StageCost(NamedTuple):
+    """The cost of a stage that takes steps."""
+
+    steps: int
+    step: float  # seconds of one
+    evaluating: float  # seconds
+
+    @property
+    def seconds(self) -> float:
+        return self.steps * self.step + self.evaluating
+
+
 class _RunCost(NamedTuple):
     """The cost of one run."""
 
-    step: float  # seconds, of all stages
-    rest: float  # of evaluations and all else
+    stages: list[_StageCost]
+    rest: float  # seconds
     size: float
 
-
-def estimate(plan: Plan, progress: Progress | None = None) -> list[SweepCost]:
-    """One row per method; nothing is written to the sweep's folder."""
-    check(plan, load_source(plan.shared), progress)
-    found = []
-    for method in plan.methods:
-        spec, number = plan.runs(method, {})[0], plan.runs_per_method
-        assert spec.steps is not None
-        cost = _measured(spec, inputs(spec))
-        found.append(SweepCost(method, number, number * (spec.steps * cost.step + cost.rest), number * cost.size))
-    return found
+    def seconds(self, job: Job, asked: bool) -> float:
+        """What a job takes: less where it begins after a first stage, or is nothing but a first stage."""
+        own = self.stages[1:] if job.after else self.stages if asked else self.stages[:1]
+        return sum(stage.seconds for stage in own) + self.rest
 
 
-def _measured(spec: RunSpec, loaded: Inputs) -> _RunCost:
-    assert spec.evaluations is not None
-    few = min(EVALUATIONS, spec.evaluations)
+def estimate(plan: Plan, workers: int, progress: Progress = silent) -> tuple[list[SweepCost], float]:
+    """One row per method, and the seconds of all with these workers; nothing is written to the sweep's folder."""
+    began = time.perf_counter()
+    source = load_source(plan.shared, progress)
+    seconds = time.perf_counter() - began  # each worker reads the data too
+    check(plan, source, progress)
+    specs, costs = {method: plan.runs(method, plan.drawn[method][0])[0] for method in plan.methods}, {}
+    with threads(max(1, cores() // workers)):
+        for method, spec in specs.items():
+            costs[method] = _measured(spec, inputs(spec), labelled(progress, f"measuring {method}"))
+    taken = dict.fromkeys(plan.methods, 0.0)
+    for phase in _phases(plan):
+        jobs = with_first_stages(lambda key: False, phase)
+        asked, owner = {job.spec.key for job in phase}, {job.after: job.spec.method for job in jobs.values()}
+        for later in (False, True):
+            free = [0.0] * workers  # when each worker is
+            for key, job in jobs.items():
+                if bool(job.after) == later:
+                    method = job.spec.method if key in asked else owner[key]
+                    lasts = costs[method].seconds(job, key in asked)
+                    taken[method] += lasts
+                    heapq.heapreplace(free, free[0] + lasts)
+            seconds += max(free)
+    number = plan.runs_per_method + plan.more_per_method
+    return [SweepCost(method, number, taken[method], number * costs[method].size) for method in plan.methods], seconds
+
+
+def _phases(plan: Plan) -> tuple[list[Job], list[Job]]:
+    """The trials, and the further seeds as if the first trial were the best one."""
+    first, later = [], []
+    for search in plan.searches:
+        for method in search.methods:
+            drawn = search.drawn[method]
+            first += [Job(spec) for hparams in drawn for spec in search.runs(method, hparams)]
+            later += [Job(spec) for specs in search.finals(method, drawn[0])[1:] for spec in specs]
+    return [*first, *leaving_two(plan)], later
+
+
+def _measured(spec: RunSpec, loaded: Inputs, progress: Progress = silent) -> _RunCost:
+    assert spec.steps is not None and spec.evaluations is not None
     loaded.embedded()  # loading the data is not part of a run
+    torch.optim.Adam([torch.nn.Parameter(torch.zeros(1))])  # the first one of a process takes two seconds
     times: defaultdict[str, list[float]] = defaultdict(list)
 
     def note(what: str, done: int, total: int) -> None:
-        times[what].append(time.perf_counter())
+        if what.startswith("stage"):
+            times[what].append(time.perf_counter())
+        progress(what, done, total)
 
+    progress("stage 1", 0, STEPS)
     with tempfile.TemporaryDirectory() as name:
         began = time.perf_counter()
-        short = replace(spec, steps=STEPS, evaluations=few)
+        short = replace(spec, steps=STEPS, evaluations=EVALUATIONS)
         records = train_run(short, Path(name), progress=note, inputs=loaded).folder.records()
-        whole = time.perf_counter() - began
+        rest = time.perf_counter() - began
         sizes = {file.name: file.stat().st_size for file in Path(name).iterdir()}
-    step = sum(median(b - a for a, b in pairwise(stage)) for stage in times.values())
-    fitted = 0.0 if records[-1].step else records[-1].seconds  # of a second stage without steps
-    # Everything else is proportional to the number of evaluations, if any weights are trained in steps.
-    trained = {record.stage for record in records if record.step}
-    more = max(((spec.evaluations + 1) / sum(r.stage == stage for r in records) for stage in trained), default=1.0)
-    rest = fitted + more * max(0.0, whole - STEPS * step - fitted)
-    return _RunCost(step, rest, sum(sizes.values()) + (more - 1) * sizes["records.jsonl"])
+    due, stages = protocols.find(spec.protocol).due(spec.steps, min(spec.evaluations, spec.steps)) | {spec.steps}, []
+    for what, passed in times.items():
+        evaluated = [record.step for record in records if what == f"stage {record.stage}"]
+        steps = [b - a for a, b in pairwise(passed)]
+        step = median(steps)
+        evaluation = max(0.0, sum(steps) - len(steps) * step) / sum(0 < at < STEPS for at in evaluated)
+        stages.append(_StageCost(spec.steps, step, len(due) * evaluation))
+        rest -= STEPS * step + len(evaluated) * evaluation
+    grown = len(stages) * len(due) / len(records) if stages else 1.0
+    size = sum(sizes.values()) + (grown - 1) * sizes["records.jsonl"]
+    return _RunCost(stages, max(0.0, rest), size)
 
 
 def run_seconds(plan: Plan, loaded: Inputs) -> dict[str, float]:
@@ -94,6 +148,7 @@ def run_seconds(plan: Plan, loaded: Inputs) -> dict[str, float]:
     dataset = loaded.embedded()
     baseline = plan.runs("erm", {})[0]
     base, seconds = _measured(baseline, loaded), {}
+    (unit_cost,) = base.stages
     with threads(1):
         unit = _update_seconds(baseline, dataset)
         for method in plan.methods:
@@ -105,7 +160,8 @@ def run_seconds(plan: Plan, loaded: Inputs) -> dict[str, float]:
             except Exception:  # the run itself tells why
                 steps, fitted = float(first), 0.0
             stages = sum(steps > 0 for steps in (first, *second))
-            seconds[method] = base.step * (steps + sum(second)) + base.rest * max(1, stages) + fitted
+            trained = unit_cost.step * (steps + sum(second)) + unit_cost.evaluating * stages
+            seconds[method] = trained + base.rest + fitted
     return seconds
 
 

@@ -125,9 +125,10 @@ def read_summary(path: Path, key: str) -> Summary | None:
         return None
     known = result.known.test if result.known else None
     pairs, known_pairs = (result.test, known) if result.spec.fold else (None, None)
-    validation, told = _views(result.validation) | result.validation.more(), _views(known) if known else None
-    return Summary(result.seconds, validation, _views(result.test), pairs, told, known_pairs)
+    validation, told = views(result.validation) | result.validation.more(), views(known) if known else None
+    return Summary(result.seconds, validation, views(result.test), pairs, told, known_pairs)
 
 
-def _views(split: SplitAccuracy) -> Accuracies:
+def views(split: SplitAccuracy) -> Accuracies:
+    """The views of the accuracy on one split."""
     return {name: getattr(split, name) for name in VIEWS}

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from crosstail.data import protocols
+from crosstail.sweeps.rules import Rule
 from crosstail.training.spec import RunSpec, split_method
 
 Hparams = dict[str, Any]
@@ -31,6 +32,7 @@ class Plan:
     hparams: Hparams = field(default_factory=dict)  # the same in all runs
     drawn: dict[str, tuple[Hparams, ...]] = field(default_factory=dict)  # by method and trial
     redrawn: tuple[dict[str, tuple[Hparams, ...]], ...] = ()  # with dg, the trials of seeds 1, 2, …
+    left_out: tuple[str, ...] = ()  # with dg, domains of which every trial leaves out two in turn, to select on
 
     def __post_init__(self) -> None:
         for name in ("trials", "seeds"):
@@ -72,6 +74,15 @@ class Plan:
         own["second_lr"] = self.shared.second_lr if stage else None
         return [replace(self.shared, **own, unseen=unseen, fold=fold) for unseen in self.unseen for fold in self.folds]
 
+    def leaving_two(self, method: str, hparams: Hparams) -> list[RunSpec]:
+        """The runs of a trial that leave out one more domain, as far as that is asked for."""
+        return [
+            protocols.leave_out_two(spec, other, self.left_out)
+            for spec in self.runs(method, hparams)
+            for other in self.left_out
+            if other != spec.unseen
+        ]
+
     def finals(self, method: str, hparams: Hparams) -> list[list[RunSpec]]:
         """The runs of a search with the selected hyperparameters, by seed; the first is the trial itself."""
         first = self.shared.seed
@@ -81,6 +92,12 @@ class Plan:
     def runs_per_method(self) -> int:
         """Number of trials and further seeds; the selected trial is the first seed."""
         return len(self.folds) * sum(search.trials + search.seeds - 1 for search in self.searches)
+
+    @property
+    def more_per_method(self) -> int:
+        """Number of runs that leave out two domains."""
+        specs = [spec for search in self.searches for spec in search.leaving_two(self.methods[0], {})]
+        return self.trials * len({spec.key for spec in specs})
 
     @property
     def key(self) -> str:
@@ -96,10 +113,12 @@ def make(
     seeds: int = 3,
     hparams: Hparams | None = None,
     domains: Sequence[str] | None = None,
+    rule: Rule | None = None,
 ) -> Plan:
     """A plan with its trials drawn; names are checked now instead of in every run.
 
-    The `hparams` are the same in all runs. With `domains`, the data need not be there.
+    The `hparams` are the same in all runs. With `domains`, the data need not be there. A `rule` that is to select may
+    need more runs.
     """
     from crosstail.data import load_source
     from crosstail.training.resolve import canonical_method, resolve
@@ -109,13 +128,15 @@ def make(
         raise ValueError("a sweep needs at least one method, such as --algorithm boda:retrain")
     plain: dict[str, Any] = {"algorithm": "erm", "second_stage": None, "hparams": {}, "seed": 0, "second_lr": None}
     shared = replace(resolve(replace(shared, **plain)), hparams={}, second_lr=shared.second_lr)
-    unseen: tuple[str | None, ...] = (shared.unseen,)
-    if shared.unseen_domains and shared.unseen is None:
-        found = domains or (spec.unseen for spec in protocols.parts(shared, load_source(shared)))
-        unseen = tuple(dict.fromkeys(found))
-    return with_draws(
-        Plan(shared=shared, methods=known, unseen=unseen, trials=trials, seeds=seeds, hparams=hparams or {})
-    )
+    if rule:
+        rule.check(shared)
+    two = rule is not None and rule.left_out
+    if shared.unseen_domains and (shared.unseen is None or two) and domains is None:
+        domains = [str(spec.unseen) for spec in protocols.parts(shared.undivided, load_source(shared))]
+    every = tuple(dict.fromkeys(domains or ()))
+    unseen = every if shared.unseen_domains and shared.unseen is None else (shared.unseen,)
+    own: dict[str, Any] = {"methods": known, "unseen": unseen, "left_out": every if two else ()}
+    return with_draws(Plan(shared=shared, **own, trials=trials, seeds=seeds, hparams=hparams or {}))
 
 
 def with_draws(plan: Plan) -> Plan:

@@ -11,6 +11,7 @@ from crosstail.data.protocols import Protocol
 from crosstail.metrics import VIEWS
 from crosstail.sweeps.index import Accuracies, Judged, Summary, pooled_test
 from crosstail.sweeps.plan import Hparams, Plan, by_method, search_name
+from crosstail.sweeps.rules import Rule
 from crosstail.sweeps.store import Failure, Store
 
 Spread = tuple[float | None, float | None]
@@ -64,16 +65,25 @@ class SeedSummary:
 
 
 def choices(
-    store: Store, results: Mapping[str, Summary], plan: Plan | None = None, select_on: str | None = None
+    store: Store,
+    results: Mapping[str, Summary],
+    plan: Plan | None = None,
+    select_on: str | None = None,
+    rule: Rule | None = None,
 ) -> list[SelectedTrial]:
     """The best trial of every search of a plan, or of all plans of a sweep, method by method.
 
-    `select_on` may differ from the sweep's metric, which selected the evaluation within each run.
+    `select_on` may differ from the sweep's metric, which selected the evaluation of each run; a `rule` selects both.
     """
     failures, found = store.failures(), []
     for method, own in by_method(store.plans() if plan is None else [plan]).items():
         on = select_on or own.shared.selected_on
-        validation = {key: summary.judged(on) for key, summary in results.items()}
+        if rule:
+            from crosstail.sweeps.by_rule import judge  # here, because it imports torch
+
+            validation, on = judge(rule, store.path / "runs", results, own, method), rule.label
+        else:
+            validation = {key: summary.judged(on) for key, summary in results.items()}
         found += [choose(part, method, validation, failures, on) for part in own.searches]
     return found
 

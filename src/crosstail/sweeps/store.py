@@ -18,6 +18,7 @@ from collections.abc import Container
 from contextlib import suppress
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 
 import msgspec
 
@@ -27,9 +28,9 @@ from crosstail.sweeps.lease import Lease, is_dead, sign, sign_of
 from crosstail.sweeps.plan import Plan
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.result import PROBABILITIES
-from crosstail.training.spec import RunSpec
+from crosstail.training.spec import RunSpec, differences
 
-FAILURE = "failure.json"
+FAILURE, DATA = "failure.json", "data.json"
 FRESH = ".0"
 PATIENCE = 60.0  # seconds without a sign of life, by the clock of the process that waits
 
@@ -57,18 +58,21 @@ class Store:
             raise ValueError(f"{path} is not a sweep: crosstail sweep DATA --out {path} starts one")
         return cls(path)
 
-    def add(self, plan: Plan) -> None:
-        """Record a plan; a folder holds one sweep, which may grow by methods, trials and seeds."""
-        for other in self.plans():
-            changed = ["unseen"] * (plan.unseen != other.unseen)
-            changed += [name for name, value in vars(plan.shared).items() if getattr(other.shared, name) != value]
-            if changed:
-                which = f"{self.path} holds another sweep, which differs in {', '.join(changed)}"
+    def check_plan(self, plan: Plan) -> None:
+        """Refuse a plan of another sweep: a folder holds one, which may grow by methods, trials and seeds."""
+        wanted = _shared(plan)
+        for found in map(_shared, self.plans()):
+            if changed := [name for name, value in wanted.items() if found[name] != value]:
+                which = f"{self.path} holds another sweep: its {differences(changed, found, wanted)}"
                 raise ValueError(f"{which}. Choose another --out, or remove the folder")
-        file = self.path / "plans" / f"{plan.key}.json"
-        if not file.exists():
-            file.parent.mkdir(parents=True, exist_ok=True)
-            write_json(file, plan)
+
+    def add(self, plan: Plan, facts: DataFacts | None = None) -> None:
+        """Record a plan, and the data that a sweep is started on."""
+        self.check_plan(plan)
+        for file, content in ((self.path / "plans" / f"{plan.key}.json", plan), (self.path / DATA, facts)):
+            if content is not None and not file.exists():
+                file.parent.mkdir(parents=True, exist_ok=True)
+                write_json(file, content)
 
     def plans(self) -> list[Plan]:
         found = []
@@ -82,12 +86,10 @@ class Store:
         return found
 
     def check_data(self, dataset: str, facts: DataFacts) -> None:
-        """Record the data that a sweep is started on; refuse to continue it on changed data."""
-        file = self.path / "data.json"
-        if not file.exists():
-            write_json(file, facts)
+        """Refuse to continue a sweep on changed data."""
+        file = self.path / DATA
         try:
-            before = read_json(file, DataFacts)
+            before = read_json(file, DataFacts) if file.exists() else facts
         except ValueError as error:
             raise ValueError(f"{error}. If {dataset} has not changed, remove the file") from None
         before.check_unchanged(facts, dataset, self.path)
@@ -226,6 +228,12 @@ class Store:
     def put_aside(self, folder: Path) -> None:
         """Keep a damaged folder for inspection, out of the way."""
         move(folder, self.path / "damaged" / f"{folder.name.partition('.')[0]}.{token_hex(4)}")
+
+
+def _shared(plan: Plan) -> dict[str, Any]:
+    """What all runs of a plan have in common."""
+    unseen = ", ".join(filter(None, plan.unseen)) or None
+    return {**vars(plan.shared), "unseen": unseen, "hparams": plan.hparams}
 
 
 def read_failure(folder: Path) -> Failure | None:

@@ -29,6 +29,7 @@ class Job:
     name: str = ""  # such as "trial 3"
     lost: tuple[str, ...] = ()
     keep: bool = False  # the probabilities of held-out samples
+    after: str = ""  # key of the run that its first stage is on its own, if others need it too
 
 
 class Outcome(NamedTuple):
@@ -63,7 +64,9 @@ def execute(store: Store, job: Job, stopped: Callable[[], bool] = lambda: False)
             raise Stopped
 
     try:
-        train_run(job.spec, lease.folder, progress=watch, inputs=inputs(job.spec), keep=job.keep, leased=True)
+        after = store.path / "runs" / job.after if job.after and store.has(job.after) else None
+        how: dict[str, Any] = {"inputs": inputs(job.spec), "keep": job.keep, "after": after}
+        train_run(job.spec, lease.folder, progress=watch, leased=True, **how)
         store.publish(lease, key)
         return Outcome(key, "done")
     except Stopped:
@@ -110,7 +113,7 @@ def data_key(spec: RunSpec) -> bytes:
 @lru_cache(maxsize=2)
 def _load(key: bytes) -> Inputs:
     spec = msgspec.json.decode(key, type=RunSpec)
-    return load_inputs(spec, _source(msgspec.json.encode(replace(spec, seed=0, unseen=None, folds=None, fold=None))))
+    return load_inputs(spec, _source(msgspec.json.encode(replace(spec.undivided, seed=0, folds=None))))
 
 
 @lru_cache(maxsize=1)

@@ -98,16 +98,18 @@ def _shape_for(name: str) -> tuple[int, ...]:
 
 
 def check_backbone_features(name: str) -> None:
-    """The features are as many as it says, finite, and of one sample whatever its batch."""
+    """The features are as many as it says, finite, and of one sample whatever its batch; inputs stay as they are."""
     shape = _shape_for(name)
     backbone = _built(name, shape)
     x = torch.rand(3, *shape)
+    kept = x.clone()
     for mode in (False,) if backbones.pretrained(name) else (True, False):
         backbone.train(mode)
         with torch.no_grad():
             z, alone = backbone(x), backbone(x[1:2])
         found = tuple(z.shape)
         assert found == (3, backbone.num_features), f"{name}: features {found}, expected (3, {backbone.num_features})"
+        assert torch.equal(x, kept), f"{name}: writes into its inputs, which other parts read too"
         assert z.dtype == torch.float32 and bool(z.isfinite().all()), f"{name}: features are not finite float32"
         assert torch.allclose(z[1:2], alone, rtol=1e-4, atol=1e-5), f"{name}: features depend on the batch"
 

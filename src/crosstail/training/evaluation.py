@@ -15,11 +15,13 @@ from torch import Tensor
 from crosstail.ahead import Courier, ahead, in_thread
 from crosstail.algorithms import Algorithm
 from crosstail.data import DomainDataset
+from crosstail.data.dataset import UNUSED
 from crosstail.losses import PairStatistics
-from crosstail.metrics import Answers, find
+from crosstail.metrics import Answers, PairAccuracy, find
 from crosstail.metrics._link import log_probabilities
 from crosstail.training.devices import AnyFabric
 from crosstail.training.result import SplitAccuracy, Trace, Transferability
+from crosstail.training.spec import RunSpec
 from crosstail.transfer import TransferabilityGraph
 from crosstail.transfer.graph import Distance, GraphBuilder
 
@@ -81,23 +83,29 @@ def answers(
     """
     keep = np.zeros(len(rows), bool) if keep is None else keep
     predicted, true = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.float16)
+    distance = np.zeros(len(rows), np.float32)
     log_p = np.zeros((int(keep.sum()), dataset.num_classes), np.float16)
     place, own = keep.cumsum() - 1, _share(fabric, len(rows))  # of a row among those that are kept; our rows
 
     def answer(x: Tensor, domain: Tensor | None = None) -> Sequence[Tensor]:
-        scores = algorithm(x, domain)
-        return scores.argmax(1), log_probabilities(scores.float()).clamp(min=LEAST)
+        z = algorithm.embed(x)
+        scores, far = algorithm.scores(z, domain), algorithm.distance_to_training(z, domain)
+        said = scores.argmax(1), log_probabilities(scores.float()).clamp(min=LEAST)
+        return said if far is None else (*said, far)
 
     for at, said in _map(algorithm, dataset, rows[own], answer, told=told):
         part = own[at]
-        predicted[part], found = (values.numpy() for values in said)
+        predicted[part], found, *far = (values.numpy() for values in said)
+        if far:
+            distance[part] = far[0]
         true[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
         log_p[place[part][keep[part]]] = found[keep[part]]
-    predicted, true, log_p = (_joined(fabric, of) for of in (predicted, true, log_p))
+    predicted, true, log_p, distance = (_joined(fabric, of) for of in (predicted, true, log_p, distance))
     names: dict[str, Any] = {"domains": list(dataset.domains), "classes": list(dataset.classes)}
     names |= {"counts": dataset.counts("train"), "y": dataset.y[rows], "domain": dataset.domain[rows], "row": rows}
     group = None if dataset.group is None else dataset.group[rows]
-    return Answers(**names, group=group, predicted=predicted, true=true), log_p
+    measured = distance if distance.any() else None
+    return Answers(**names, group=group, predicted=predicted, true=true, distance=measured), log_p
 
 
 def _share(fabric: "AnyFabric | None", number: int) -> NDArray[np.int64]:
@@ -136,6 +144,17 @@ def split_accuracies(
     if prepared:
         known = {name: prepared(of, known["validation"]) for name, of in known.items()}
     return {name: SplitAccuracy.of_answers(of, on, known[name]) for name, of in said.items()}
+
+
+def on_unseen(
+    algorithm: Algorithm, dataset: DomainDataset, spec: RunSpec, fabric: "AnyFabric | None" = None
+) -> SplitAccuracy | None:
+    """The accuracy on the samples of the unseen domain that are not tested on; None if there are none."""
+    if spec.unseen is None or spec.left_out is not None:
+        return None
+    rows = np.flatnonzero((dataset.split == UNUSED) & (dataset.domain == dataset.domains.index(spec.unseen)))
+    found = answers(algorithm, dataset, rows, fabric=fabric)[0]
+    return SplitAccuracy.of(PairAccuracy.of(replace(found, group=None))) if len(rows) else None
 
 
 def features(

@@ -40,13 +40,15 @@ def train_run(
     devices: Devices = ONE,
     keep: bool = True,
     leased: bool = False,
+    after: Path | None = None,
 ) -> Run:
     """Train in a folder; a finished run returns at once, an unfinished one resumes.
 
     `inputs` is what `load_inputs` returns, if it is in memory already. With several devices, the other processes
-    run the same program up to here and then join in. Without `keep`, the
-    probabilities of held-out samples, by far the largest file, are not stored; fitting again with it adds them. A
-    folder in which another process trains is refused, unless the caller has a lease on it, as in a sweep.
+    run the same program up to here and then join in. Without `keep`, the probabilities of held-out samples, by far the
+    largest file, are not stored; fitting again with it adds them. A folder in which another process trains is refused,
+    unless the caller has a lease on it, as in a sweep. A second stage begins `after` the finished run of its first one,
+    if there is one.
     """
     spec, folder = resolve(spec), RunFolder(out)
     started = folder.holds(spec)
@@ -72,7 +74,7 @@ def train_run(
                     folder.calibrate(run.calibration)
                 return run
         with threads(1 if inputs.embedded(progress).kind.light else None), ExitStack() as held:
-            return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, keep)
+            return _train_stages(spec, inputs, folder, None if leased else held, progress, devices, keep, after)
 
 
 def _train_stages(
@@ -83,6 +85,7 @@ def _train_stages(
     progress: Progress | None,
     devices: Devices,
     keep: bool,
+    after: Path | None,
 ) -> Run:
     dataset = inputs.embedded()
     algorithm = build_algorithm(spec, input_shape(dataset), dataset.counts("train"))
@@ -107,6 +110,9 @@ def _train_stages(
     first = folder.load("stage_one.pt")
     if not first_stage_learns(spec):
         first = {"weights": algorithm.state_dict(), "step": 0}
+    if first is None and after is not None:
+        first = folder.begin_after(RunFolder(after))
+        common["checkpoint"] = None
     if first is None:
         augment = (
             Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment and dataset.kind.picture else None

@@ -19,7 +19,7 @@ from crosstail.storage import decode, naming, read_json, write_json, write_whole
 from crosstail.training.data_facts import DataFacts
 from crosstail.training.existing import no_run
 from crosstail.training.result import Evaluation, RunResult
-from crosstail.training.spec import RunSpec
+from crosstail.training.spec import RunSpec, differences
 
 MODEL, RESULT = "model.pt", "result.json"
 AGAIN = "run the `crosstail fit` command of this run again"  # whichever command has found the damage
@@ -43,7 +43,7 @@ class RunFolder:
         changed = [name for name, value in wanted.items() if found[name] != value]
         if changed:
             raise ValueError(
-                f"{self.path} holds another run: its {_differences(changed, found, wanted)}. Choose another --out, "
+                f"{self.path} holds another run: its {differences(changed, found, wanted)}. Choose another --out, "
                 f"or remove the folder"
             )
         return True
@@ -195,6 +195,14 @@ class RunFolder:
         self._records[:] = [r for r in self._records if (r.stage, r.step) <= (stage, step)]
         write_whole(self.path / "records.jsonl", b"".join(msgspec.json.encode(r) + b"\n" for r in self._records))
 
+    def begin_after(self, other: "RunFolder") -> dict[str, Any]:
+        """The first stage of a run, taken from another one that is nothing else: its evaluations, step and weights."""
+        first = {"weights": other.weights(), "step": other.finished_result().selected_step}
+        self._records[:] = other.records()
+        self.keep_records(2, -1)
+        self.save("stage_one.pt", first)
+        return first
+
     def finish(self, result: RunResult) -> None:
         """Write the result, then remove what is no longer needed."""
         write_json(self.path / RESULT, result)
@@ -204,15 +212,3 @@ class RunFolder:
         """Remove what a finished run no longer needs, and files that a kill left incomplete."""
         for file in (self.path / "checkpoint.pt", self.path / "stage_one.pt", *self.path.glob(".*.part.*")):
             file.unlink(missing_ok=True)
-
-
-def _differences(changed: list[str], found: dict[str, Any], wanted: dict[str, Any]) -> str:
-    said = []
-    for name in changed:
-        if name == "hparams":
-            one, other = found[name], wanted[name]
-            own = next(k for k in sorted({**one, **other}) if one.get(k) != other.get(k))
-            said.append(f"hyperparameter {own} is {one.get(own)}, not {other.get(own)}")
-        else:
-            said.append(f"{name} is {found[name]!r}, not {wanted[name]!r}")
-    return ", ".join(said)

@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,11 +19,12 @@ from crosstail.losses.processes import merged
 from crosstail.progress import Progress
 from crosstail.training.average import Swad, WeightAverage
 from crosstail.training.devices import AnyFabric, fuse
-from crosstail.training.evaluation import EVALUATED, split_accuracies, split_answers, stream_statistics
+from crosstail.training.evaluation import EVALUATED, on_unseen, split_accuracies, split_answers, stream_statistics
 from crosstail.training.folder import RunFolder
 from crosstail.training.optimizers import factors_of, optimizers_of
 from crosstail.training.result import Averaged, Evaluation, Trace, selection_score
 from crosstail.training.spec import RunSpec
+from crosstail.training.written import unwritten
 
 SMALLER = "Try a smaller learning rate (--hp lr=...), or look for extreme values in the data"
 
@@ -81,7 +83,7 @@ def train(
     stream = batches.stream(start, last)
     for step in range(start, last + 1):
         if step in due and not (loop.resumed and step == start):
-            loop.evaluate(step, trace)
+            loop.evaluate(step, trace, last)
         if step == last:
             break
         algorithm.step, algorithm.steps = step, spec.steps
@@ -103,7 +105,9 @@ class _Loop:
         learns: bool,
     ) -> None:
         self.algorithm, self.dataset, self.folder, self.fabric, self.stage = algorithm, dataset, folder, fabric, stage
-        self.selected_on, self.named = spec.selected_on, "+".join(discovery.own_files(spec.algorithm)) or spec.algorithm
+        self.spec, self.selected_on = spec, spec.selected_on
+        self.named = "+".join(discovery.own_files(spec.algorithm)) or spec.algorithm
+        self.users = bool(discovery.own_files(spec.algorithm) or discovery.own_files(spec.backbone or ""))
         self.tunes = stage == 1 and spec.stages > 0
         assert spec.steps is not None
         kind = Swad if spec.average == "swad" else WeightAverage
@@ -143,7 +147,7 @@ class _Loop:
         self.began = time.perf_counter()
         return self.since
 
-    def evaluate(self, step: int, trace: Tracer | None) -> None:
+    def evaluate(self, step: int, trace: Tracer | None, last: int) -> None:
         """Record the accuracies at a step, select, and write a checkpoint."""
         losses = _means(self.sums, self.since, step)
         raw = _evaluate(self.algorithm, self.dataset, self.fabric, self.selected_on)
@@ -159,10 +163,12 @@ class _Loop:
             weights = {k: v.detach().cpu().clone() for k, v in self.evaluated.state_dict().items()}
             self.selected = Selected(-math.inf if score is None else score, step, weights)
         self.sums, self.since = {}, step
+        unseen = on_unseen(self.evaluated, self.dataset, self.spec, self.fabric) if step == last else None
         traced = trace(self.evaluated, self.dataset, self.fabric) if trace else None
         if self.fabric.is_global_zero:
             now: dict[str, Any] = {"stage": self.stage, "step": step}
-            record = Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, averaged=averaged, trace=traced)
+            more: dict[str, Any] = {"averaged": averaged, "trace": traced, "unseen": unseen}
+            record = Evaluation(**now, seconds=round(seconds, 3), losses=losses, **raw, **more)
             self.folder.append_record(record)
             state = {
                 "seconds": seconds,
@@ -185,8 +191,14 @@ class _Loop:
                 share = fabric.global_rank, fabric.world_size
                 own = stream_statistics(algorithm, self.dataset, algorithm.statistics(), share)
                 algorithm.refresh(merged(own) if fabric.world_size > 1 else own)
-            with fabric.autocast():
-                losses = algorithm.update(next(stream), self.wrapped, self.backward)
+            batch = next(stream)
+
+            def update() -> dict[str, Tensor]:
+                with fabric.autocast():
+                    return algorithm.update(batch, self.wrapped, self.backward)
+
+            with unwritten(batch, update) if self.users else nullcontext():
+                losses = update()
             algorithms.check_terms(losses)
         except algorithms.WrongTerms as error:
             raise ValueError(f"{self.named}: {error}") from error

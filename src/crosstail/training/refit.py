@@ -24,7 +24,7 @@ def refit_spec(results: Sequence[RunResult]) -> RunSpec:
     """
     stages = zip(*(result.selected_steps for result in results), strict=True)
     shares = [result.tuned.share for result in results if result.tuned]
-    spec = replace(results[0].spec, unseen=None, fold=None, stop_at=tuple(median_high(stage) for stage in stages))
+    spec = replace(results[0].spec.undivided, stop_at=tuple(median_high(stage) for stage in stages))
     return replace(spec, tuned_share=median_low(shares)) if shares else spec
 
 

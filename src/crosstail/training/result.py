@@ -120,6 +120,8 @@ class Evaluation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     test: SplitAccuracy
     averaged: Averaged | None = None
     trace: Trace | None = None
+    unseen: SplitAccuracy | None = None
+    """Of the last weights on samples of the unseen domain that are not tested on: for comparison only."""
 
 
 class RawWeights(msgspec.Struct, frozen=True, kw_only=True):

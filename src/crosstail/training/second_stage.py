@@ -14,12 +14,12 @@ from crosstail.data.activations import Activations
 from crosstail.progress import Progress
 from crosstail.second_stages import Features, FittedModel, FittedStage, Rows, TrainedStage, linear_classifier
 from crosstail.training.devices import AnyFabric
-from crosstail.training.evaluation import features, split_accuracies
+from crosstail.training.evaluation import features, on_unseen, split_accuracies
 from crosstail.training.folder import RunFolder
 from crosstail.training.held_out import HeldOut, held_out
 from crosstail.training.loop import train
 from crosstail.training.resolve import steps_of_stages
-from crosstail.training.result import Evaluation, Tuned
+from crosstail.training.result import Evaluation, SplitAccuracy, Tuned
 from crosstail.training.run_data import input_shape
 from crosstail.training.spec import RunSpec
 from crosstail.training.tuned_share import TunedPart, choose
@@ -61,8 +61,8 @@ def run_second_stage(
         return Staged(_behind(algorithm, model), selected.step, scored)
     if not fabric.is_global_zero:  # which has a part in nothing but features from now on
         return Staged(algorithm)
-    model, scored = _fitted(spec, stage, algorithm, seen)
-    _record(spec, scored, folder, began)
+    model, scored, unseen = _fitted(spec, stage, algorithm, seen)
+    _record(spec, scored, unseen, folder, began)
     return Staged(_behind(algorithm, model), 0, scored)
 
 
@@ -79,7 +79,7 @@ def _at_the_best_share(
     checkpoint: Any = None,
 ) -> Staged:
     """Fit it to the features at every share of the tuned weights, and take the one that suits it best."""
-    began, tried = time.perf_counter(), dict[float, tuple[FittedModel, tuple[HeldOut, HeldOut]]]()
+    began, tried = time.perf_counter(), dict[float, Fitted]()
     shares = part.shares(len(dataset.rows("val")))
     for share in shares:
         part.move(share)
@@ -90,28 +90,31 @@ def _at_the_best_share(
             progress("choosing how far to tune", 1 + shares.index(share), len(shares))
     if not fabric.is_global_zero:
         return Staged(algorithm, shared=False)
-    tuned = choose({share: kept.validation for share, (_, (_, kept)) in tried.items()})
+    tuned = choose({share: kept.validation for share, (_, (_, kept), _) in tried.items()})
     part.move(tuned.share)
-    model, scored = tried[tuned.share]
-    _record(spec, scored, folder, began)
+    model, scored, unseen = tried[tuned.share]
+    _record(spec, scored, unseen, folder, began)
     return Staged(_behind(algorithm, model), 0, scored, tuned, shared=False)
 
 
-def _fitted(
-    spec: RunSpec, stage: FittedStage, algorithm: Algorithm, seen: DomainDataset
-) -> tuple[FittedModel, tuple[HeldOut, HeldOut]]:
-    """A model from features to scores, and its held-out answers."""
+Fitted = tuple[FittedModel, tuple[HeldOut, HeldOut], SplitAccuracy | None]
+"""A model from features to scores, its held-out answers, and its accuracy `on_unseen`."""
+
+
+def _fitted(spec: RunSpec, stage: FittedStage, algorithm: Algorithm, seen: DomainDataset) -> Fitted:
     head = stage.fit(features_of(spec, stage, algorithm, seen))
     model = FittedModel(backbones.build("identity", input_shape(seen)), algorithm.task, head)
-    return model, held_out(model, seen, **scoring(spec, model))
+    return model, held_out(model, seen, **scoring(spec, model)), on_unseen(model, seen, spec)
 
 
-def _record(spec: RunSpec, scored: tuple[HeldOut, HeldOut], folder: RunFolder, began: float) -> None:
+def _record(
+    spec: RunSpec, scored: tuple[HeldOut, HeldOut], unseen: SplitAccuracy | None, folder: RunFolder, began: float
+) -> None:
     """Record the evaluation of a stage without steps, in place of an earlier one: after a kill, it is fitted again."""
     folder.keep_records(2, -1)
     accuracy: dict[str, Any] = split_accuracies(vars(scored[0]), spec.selected_on, vars(scored[1]))
     seconds = round(time.perf_counter() - began, 3)
-    folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, **accuracy))
+    folder.append_record(Evaluation(stage=2, step=0, seconds=seconds, losses={}, unseen=unseen, **accuracy))
 
 
 def _behind(algorithm: Algorithm, model: Algorithm) -> Algorithm:

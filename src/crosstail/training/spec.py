@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, get_args
 
@@ -56,7 +56,7 @@ def in_order(kind: type[T]) -> type[T]:
     return kind
 
 
-LATER = ("select_on", "names", "optimizer", "schedule", "warm_up", "second_lr")
+LATER = ("select_on", "names", "optimizer", "schedule", "warm_up", "second_lr", "left_out")
 """Fields that runs from before there was a choice do not have, so they are in the key of a run only if they are set."""
 
 ASIDE = "does not identify the run"
@@ -223,6 +223,11 @@ class RunSpec(DataSpec):
         """Whether every sample is for training."""
         return self.stop_at is not None
 
+    @property
+    def first_stage(self) -> "RunSpec":
+        """The run whose weights, to the bit, the second stage starts from; itself without one."""
+        return replace(self, second_stage=None, second_lr=None)
+
     def identity(self) -> dict[str, Any]:
         names = identifying_fields(type(self))  # type: ignore[arg-type]  # mypy takes the class for its instance
         return {name: getattr(self, name) for name in names}
@@ -247,6 +252,19 @@ def key_of(identity: dict[str, Any]) -> str:
     named["average"] = identity["average"] or False
     canonical = msgspec.json.encode({**named, "hparams": hparams}, order="deterministic")
     return hashlib.sha256(canonical).hexdigest()[:16]
+
+
+def differences(changed: list[str], found: dict[str, Any], wanted: dict[str, Any]) -> str:
+    """What a folder has in place of what is wanted, for an error."""
+    said = []
+    for name in changed:
+        if name == "hparams":
+            one, other = found[name], wanted[name]
+            own = next(k for k in sorted({**one, **other}) if one.get(k) != other.get(k))
+            said.append(f"hyperparameter {own} is {one.get(own)}, not {other.get(own)}")
+        else:
+            said.append(f"{name} is {found[name]!r}, not {wanted[name]!r}")
+    return ", ".join(said)
 
 
 def split_method(method: str) -> tuple[str, str | None]:

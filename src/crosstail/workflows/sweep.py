@@ -8,17 +8,17 @@ from typing import Any
 
 from crosstail.progress import Progress, silent
 from crosstail.storage import write_json
-from crosstail.sweeps import drive
+from crosstail.sweeps import drive, rules
 from crosstail.sweeps import plan as planning
 from crosstail.sweeps.estimate import SweepCost
 from crosstail.sweeps.estimate import estimate as measure
 from crosstail.sweeps.launchers import _launcher
 from crosstail.sweeps.plan import Hparams, Plan
-from crosstail.sweeps.select import as_file, choices, table
+from crosstail.sweeps.select import as_file
 from crosstail.sweeps.store import Store
 from crosstail.sweeps.worker import Job, Outcome
 from crosstail.training.spec import RunSpec
-from crosstail.workflows.select import SELECTED, Selected
+from crosstail.workflows.select import Selected, choose, selected_name
 
 Watch = Callable[[Plan], AbstractContextManager[Callable[[Job, Outcome], None]]]
 """Given the plan before its first run, a context whose function is told every run and its outcome."""
@@ -68,6 +68,7 @@ def sweep(
     launcher: str = "local",
     workers: int | None = None,
     time_limit: float | None = None,
+    rule: str | None = None,
     progress: Progress = silent,
     watch: Watch = lambda plan: nullcontext(lambda job, outcome: None),
 ) -> Swept:
@@ -86,20 +87,22 @@ def sweep(
         launcher: local: processes on this machine; inline: this process; ray or slurm: a cluster.
         workers: Runs at a time; default: one per GPU, or one per core.
         time_limit: Seconds after which a run counts as failed.
+        rule: Select trial and step together, as other benchmarks do: worst_group or no_attribute; with dg also
+            leave_one_domain_out, which adds runs that leave out one more domain, and oracle, for comparison only.
         progress: Called while the data are loaded and embedded.
         watch: Told every run and its outcome.
     """
-    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds, hparams=hparams)
-    store = Store(out)
+    by, store = rules.find(rule) if rule else None, Store(out)
+    plan = planning.make(spec, algorithm, trials=trials, seeds=seeds, hparams=hparams, rule=by)
     with _launcher.launcher(launcher, store, _launcher.Resources(workers, time_limit)) as crew:
-        events = drive.sweep(plan, store, crew, progress)
+        events = drive.sweep(plan, store, crew, progress, rule=by)
         with watch(plan) as tell:
             for job, outcome in events:
                 tell(job, outcome)
-    results, file = store.results(), out / SELECTED
-    write_json(file, as_file(choices(store, results)))
-    chosen = choices(store, results, plan)
-    return Swept(file, chosen, table(chosen, results), plan)
+    chosen, rows = choose(store, plan, rule=by)
+    file = out / selected_name(by)
+    write_json(file, as_file(chosen if by else choose(store)[0]))
+    return Swept(file, chosen, rows, plan)
 
 
 def estimate(
@@ -110,12 +113,13 @@ def estimate(
     launcher: str = "local",
     workers: int | None = None,
     time_limit: float | None = None,
+    rule: str | None = None,
     progress: Progress = silent,
     **planned: Any,
 ) -> Estimated:
     """Estimate the runs, the time and the disk space of a sweep, by its arguments."""
-    plan = planning.make(spec, algorithm, **planned)
+    plan = planning.make(spec, algorithm, rule=rules.find(rule) if rule else None, **planned)
     with _launcher.launcher(launcher, Store(out), _launcher.Resources(workers, time_limit)) as crew:
-        costs = measure(plan, progress)
-        runs, seconds, size = (sum(getattr(cost, name) for cost in costs) for name in ("runs", "seconds", "size"))
-        return Estimated(costs, crew.workers, runs, seconds / crew.workers, size)
+        costs, seconds = measure(plan, crew.workers, progress)
+        runs, size = sum(cost.runs for cost in costs), sum(cost.size for cost in costs)
+        return Estimated(costs, crew.workers, runs, seconds, size)

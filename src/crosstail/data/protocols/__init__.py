@@ -71,6 +71,12 @@ def parts(spec: S, source: "DomainDataset") -> list[S]:
     return [spec] if spec.part else find(spec.protocol).parts(spec, source)
 
 
+def leave_out_two(spec: S, other: str, domains: "Sequence[str]") -> S:
+    """The spec that leaves out its unseen domain and another one: the same one for both, validated on the second."""
+    first, second = sorted((str(spec.unseen), other), key=list(domains).index)
+    return replace(spec, unseen=first, left_out=second)
+
+
 def split(dataset: "DomainDataset", spec: "DataSpec") -> "DomainDataset":
     """The samples of a resolved spec: split by its protocol, then thinned out by its label profiles."""
     import numpy as np

@@ -20,7 +20,9 @@ def split(dataset: "DomainDataset", spec: S) -> "DomainDataset":
     from crosstail.data.splits.imbalanced_dg import imbalanced, setting_of
 
     seeds = spec.data_seed, spec.seed
-    usual, setting = leave_one_domain_out(dataset, spec.unseen, seeds), setting_of(spec)
+    usual, setting = leave_one_domain_out(dataset, spec.unseen, seeds, spec.left_out), setting_of(spec)
+    if setting is not None and spec.left_out is not None:
+        raise ValueError(f"--labels {spec.labels} says what is validated on: remove --left-out")
     return usual if setting is None else imbalanced(dataset, str(spec.unseen), setting, seeds)
 
 

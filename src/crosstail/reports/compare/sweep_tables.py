@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
+from crosstail import discovery
 from crosstail.metrics import find
 from crosstail.reports.document.model import Table
 from crosstail.reports.wording import KNOWN_PAIR_AVERAGE, TRACKS, duration, percent, selected_on, several
+from crosstail.sweeps import rules
 from crosstail.sweeps.outlook import Outlook
 from crosstail.sweeps.select import SeedSummary, SelectedTrial, Spread
 from crosstail.sweeps.status import MethodStatus
@@ -20,21 +22,26 @@ def selection_table(summaries: Sequence[SeedSummary]) -> Table:
     names = list(metrics.values())
     if known:
         names.insert(1, TRACKS[1])
-    rows = []
+    rule, rows = any(on == one.label for one in map(rules.find, discovery.names(rules.PACKAGE))), []
     for summary in summaries:
         cells = [_cell(summary.accuracy[metric]) for metric in metrics]
-        cells += [_cell(summary.unseen[domain]) for domain in unseen]
+        of_domains = [summary.unseen[domain] for domain in unseen]
+        cells += [_cell(spread) if len(unseen) < 3 else percent(spread[0]) for spread in of_domains]
         if known:  # the same as without for a method that ignores the domain
             cells.insert(1, _cell(summary.known or summary.accuracy["pair_average"]))
         seeds = str(summary.seeds) if summary.seeds == summary.planned else f"{summary.seeds} of {summary.planned}"
         trial = [] if unseen else ["–" if summary.trial is None else str(summary.trial)]
-        rows.append([summary.method, *trial, find(on).shown(summary.validation, unit=False), *cells, seeds])
+        shown = find("accuracy" if rule else on).shown(summary.validation, unit=False)
+        rows.append([summary.method, *trial, shown, *cells, seeds])
     header = ["method", *["trial"] * (not unseen), "val", *names, *unseen, "seeds"]
     title = "accuracy on the unseen domain" if unseen else "test accuracy"
-    notes = [KNOWN_PAIR_AVERAGE] * known
-    if on not in ("pair_average", "average"):
+    notes = [KNOWN_PAIR_AVERAGE] * known + ["The errors of each domain are in --json."] * (len(unseen) > 2)
+    if rule:
+        notes.append(f"Selected by: {on}.")
+    elif on not in ("pair_average", "average"):
         notes.append(f"Val: the {selected_on(on)} on validation, which was selected on.")
-    title += f" of the best trial on validation, % (± {summaries[0].spread} over the seeds)"
+    best = "best trial and step" if rule else "best trial on validation"
+    title += f" of the {best}, % (± {summaries[0].spread} over the seeds)"
     return Table(title=title, header=header, rows=rows, note=" ".join(notes))
 
 

@@ -123,7 +123,7 @@ def folds_document(out: Path, runs: Sequence[Run], final: Run | None = None) -> 
         *_notes(results),
         *_metrics(results, tested),
         *_data(results),
-        *_repeat(command(replace(spec, unseen=None, fold=None), out, results[0].critical), results[0]),
+        *_repeat(command(spec.undivided, out, results[0].critical), results[0]),
     ]
     return Document(card.title_of(spec, folds=True), blocks)
 

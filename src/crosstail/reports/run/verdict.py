@@ -165,7 +165,7 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
         yield Code(short_command("race", grouped, f"{out}-race"))
     if spec.stop_at is None and not why:
         yield Text("Train the final model on every sample, and keep this accuracy as its estimate.")
-        yield Code(short_command("fit", replace(grouped, unseen=None, fold=None), f"{out}-final", *critical, "--refit"))
+        yield Code(short_command("fit", grouped.undivided, f"{out}-final", *critical, "--refit"))
 
 
 def _collect(tested: pd.DataFrame, counted: bool, folds: bool) -> Iterator[str]:
