@@ -207,7 +207,8 @@ def _training(result: RunResult) -> Iterator[str]:
     weights = spec.weights or ("pretrained" if _pretrained(spec) else backbones.RANDOM)
     tuned = "last stage" if spec.stages == 1 else f"last {spec.stages} stages"
     how = {"none": f"frozen, with a trained head ({spec.head}) on its features", "all": "trained"}
-    how["last"] = f"frozen but for its {tuned}"
+    share = result.tuned.share if result.tuned else 1
+    how["last"] = f"frozen but for its {tuned}, {100 * share:.0f} % of the way to the tuned weights"
     yield f"Backbone: {spec.backbone}, {how[str(spec.tune).partition(':')[0]]}; initial weights: {weights}."
     yield hyperparameters(result)
     yield from (f"Note: {note}." for note in result.notes)

@@ -33,6 +33,7 @@ from crosstail.reports.run.no_look import no_look_blocks, points_of_run
 from crosstail.reports.run.tables import DISTANCE_COLUMNS, DISTANCE_NOTE, STATISTICS
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.trace import trace_charts
+from crosstail.reports.run.tuning import tuning_blocks
 from crosstail.reports.run.two_questions import Questions
 from crosstail.reports.run.unseen import unseen_blocks
 from crosstail.reports.run.verdict import next_steps, usable
@@ -82,6 +83,7 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
         *usable(tested, [result], questions),
         *([Heading("Where does it fail?"), *fails] if fails else ()),
         *certainty(run, about),
+        *tuning_blocks(result),
         Heading("What next?"),
         *next_steps([result], tested, run.path),
         Heading("How was it made?", closed=True),
