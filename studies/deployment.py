@@ -21,6 +21,7 @@ from crosstail.prediction.cross_fit import covered
 from crosstail.prediction.sets import PredictionSets
 from crosstail.reports.run.tested import share_of
 from crosstail.training.run import Run
+from crosstail.workflows.export import needs
 
 PAGE = Path(__file__).parents[1] / "docs/results/deployment.md"
 END = "<!-- the rest of this page is written by other programs -->"
@@ -142,6 +143,16 @@ def page(found: dict[str, Run]) -> Iterator[str]:
     rows = [[name, *no_look(run, coverage)] for name, run in found.items() for coverage in COVERAGES]
     header = ["set", "`--coverage`", "no look, %: said", "true", "right of these, %: said", "true", "agree, %"]
     yield from table(header, rows)
+    yield "## Files for other programs"
+    yield ""
+    yield "`crosstail export RUN` for the model of HAM10000, 224 by 224 pixels, on two cores that other programs"
+    yield "used as well: compare the rows, not the figures with those of another machine."
+    yield ""
+    rows = [
+        [name, f"{need.per_second:.0f}", f"{need.memory or np.nan:.0f}", f"{need.size:.1f}"]
+        for name, need in needs(found["ham10000 by lesion"].path).items()
+    ]
+    yield from table(["`--format`", "photos per second", "memory, MiB", "size, MB"], rows)
 
 
 def main() -> None:

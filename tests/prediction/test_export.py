@@ -14,6 +14,7 @@ import torch
 from crosstail import data
 from crosstail.prediction import export as exporting
 from crosstail.prediction.export import Differs, export
+from crosstail.prediction.familiar import Familiar
 from crosstail.prediction.predictor import Predictor
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
@@ -251,3 +252,17 @@ def test_an_export_into_the_folder_of_the_run_may_be_repeated(runs):
     for _ in range(2):
         export(runs / "vectors", runs / "vectors" / "m.pt2", "torch")
     assert Predictor(runs / "vectors").classes
+
+
+@pytest.mark.parametrize(("format", "name"), FORMATS.items())
+def test_a_file_says_what_is_unlike_anything_in_training(runs, tmp_path, format, name):
+    export(runs / "blend", tmp_path / name, format)
+    card = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+    x = np.random.default_rng(1).normal(2, 1, (60, 6)).astype(np.float32)
+    x[::3] += 30
+    site, predictor = (np.arange(60) % 3 - 1), Predictor(runs / "blend")
+    said = exporting.WRITERS[format][1](tmp_path / name)({"x": x, "site": site})
+    found = dict(zip(card["outputs"], said, strict=True))["unlike_training"]
+    far = predictor.distances(predictor.features(x), site)
+    np.testing.assert_array_equal(found, far > Familiar.of(predictor).limits[site])
+    assert found[::3].all() and found.mean() < 0.6

@@ -25,6 +25,7 @@ from crosstail.data.images.files import Samples
 from crosstail.metrics._link import probabilities
 from crosstail.prediction.critical import Alarms
 from crosstail.prediction.decision import Decided, Decision, decide
+from crosstail.prediction.familiar import Familiar
 from crosstail.prediction.predictor import UNKNOWN, Predictor
 from crosstail.prediction.sets import Per, require_coverage
 from crosstail.progress import Progress
@@ -63,8 +64,9 @@ class _Whole(nn.Module):
     shares: Tensor | None  # (D + 1, C), as the next ones, which are thresholds
     least: Tensor | None
     alarm: Tensor | None
+    limits: Tensor | None  # (D + 1,)
 
-    def __init__(self, predictor: Predictor, decision: Decision, site: int | None) -> None:
+    def __init__(self, predictor: Predictor, decision: Decision, familiar: Familiar | None, site: int | None) -> None:
         super().__init__()
         self.scaled = predictor.kind.scaled
         self.embedder = copy.deepcopy(predictor.embedder.backbone).cpu() if predictor.embedder else nn.Identity()
@@ -74,6 +76,7 @@ class _Whole(nn.Module):
         if decision.shares is not None and (given := decision.correction) is not None:
             tables |= {"sharpness": np.full_like(sharpness, given.sharpness), "bias": given.bias}
             tables |= {"shares": decision.shares}
+        tables["limits"] = None if familiar is None else familiar.limits
         if decision.sets is not None:
             tables["least"] = decision.sets.least
         if decision.alarms is not None:
@@ -90,40 +93,44 @@ class _Whole(nn.Module):
         if site is None:
             site = torch.full(x.shape[:1], UNKNOWN if self.site is None else self.site)
         z = self.algorithm.embed(self.embedder(self.scaled(x)))
-        scores = self._scores(z, site)
+        scores = self._told(self.algorithm.scores, z, site)
         row = torch.where(site < 0, self.last, site)
         scores = scores * self.sharpness[row]
         p = probabilities(scores if self.bias is None else scores + self.bias)
         if self.shares is not None:
             p = p * self.shares[row]
             p = p / p.sum(1, keepdim=True).clamp(min=torch.finfo(p.dtype).tiny)
-        members = alarms = None
+        found, look = [p], torch.zeros_like(p[:, 0], dtype=torch.bool)
+        alarms = None if self.alarm is None else self._possible(p >= self.alarm[row], row)
         if self.least is not None:
             best = F.one_hot(p.argmax(1), p.shape[1]).bool()
             members = self._possible((p >= self.least[row]) | best, row)
-        if self.alarm is not None:
-            alarms = self._possible(p >= self.alarm[row], row)
-        if members is None:
-            return (p,) if alarms is None else (p, alarms, alarms.any(1))
-        members = members if alarms is None else members | alarms
-        look = members.sum(1) != 1
-        return (p, members, look) if alarms is None else (p, members, alarms, look | alarms.any(1))
+            found.append(members if alarms is None else members | alarms)
+            look = found[-1].sum(1) != 1
+        if alarms is not None:
+            found.append(alarms)
+            look = look | alarms.any(1)
+        found += [look] * (len(found) > 1)
+        if self.limits is not None:
+            found.append(self._told(self.algorithm.distance_to_training, z, site) > self.limits[row])
+        return tuple(found)
 
-    def _scores(self, z: Tensor, site: Tensor) -> Tensor:
-        if not self.algorithm.uses_domain or self.site == UNKNOWN:
-            return self.algorithm.scores(z, None)
-        known = self.algorithm.scores(z, site.clamp(min=0))
-        return known if self.site is not None else torch.where(site[:, None] < 0, self.algorithm.scores(z, None), known)
+    def _told(self, of: Callable[[Tensor, Tensor | None], Any], z: Tensor, site: Tensor) -> Tensor:
+        """Scores (N, C) or distances (N,) of features, with the site where it is known."""
+        if self.site is not None:
+            return of(z, None if self.site == UNKNOWN else site)
+        known, unknown = of(z, site.clamp(min=0)), of(z, None)
+        return torch.where((site < 0).view(-1, *[1] * (known.ndim - 1)), unknown, known)
 
     def _possible(self, found: Tensor, row: Tensor) -> Tensor:
         return found if self.shares is None else found & (self.shares[row] > 0)
 
     @property
     def outputs(self) -> list[str]:
-        """Probabilities, members of sets and alarms (N, C), and whether a person should look (N,)."""
+        """Probabilities, members of sets and alarms (N, C), whether a person should look (N,), unknown objects (N,)."""
         named = {"set": self.least, "alarm": self.alarm}
         more = [name for name, table in named.items() if table is not None]
-        return ["probabilities", *more, *["review"] * bool(more)]
+        return ["probabilities", *more, *["review"] * bool(more), *["unlike_training"] * (self.limits is not None)]
 
 
 def export(
@@ -163,7 +170,10 @@ def export(
     sites = np.array([domain] if site else [*predictor.sites.values(), UNKNOWN])
     nothing = np.empty((0, len(predictor.classes)), np.float32)
     decision = decide(predictor, nothing, sites, prior=prior, coverage=coverage, per=per)
-    whole = _Whole(predictor, decision, domain if site else None).eval().to(memory_format=torch.contiguous_format)
+    familiar = Familiar.of(predictor)
+    whole = (
+        _Whole(predictor, decision, familiar, domain if site else None).eval().to(memory_format=torch.contiguous_format)
+    )
     example = given(predictor, _random_inputs(predictor, 2), None if site else sites)
     tensors = [torch.from_numpy(value) for value in example.values()]
     _drop_unused(whole, _traced(whole, tensors))
@@ -310,13 +320,17 @@ def _compare(
     for start in range(0, number, BATCH):
         some = np.arange(start, min(start + BATCH, number))
         x, site = np.ascontiguousarray(inputs[some]), sites[some]
-        (one,) = decision.chunks(predictor.scored(predictor.features(x), site), site)
+        z = predictor.features(x)
+        (one,) = decision.chunks(predictor.scored(z, site), site)
         theirs = dict(
             zip(whole.outputs, said(given(predictor, x, None if whole.site is not None else site)), strict=True)
         )
         difference = float(np.abs(one.probabilities - theirs["probabilities"]).max())
         largest = max(largest, difference)
         same = difference <= TOLERANCE and (one.probabilities.argmax(1) == theirs["probabilities"].argmax(1)).all()
+        if whole.limits is not None:
+            far, limit = predictor.distances(z, site), whole.limits.numpy()[site]
+            same &= bool((((far > limit) == theirs["unlike_training"]) | (np.abs(far / limit - 1) <= TOLERANCE)).all())
         if not same or not _same_flags(one, theirs, whole, decision.alarms, site):
             how = f"by {largest:.2g} in a probability, or in a class, a set or an alarm"
             raise Differs(f"the exported model differs from the run on {what}: {how}")

@@ -146,7 +146,8 @@ def _file(description: dict[str, Any]) -> Iterator[str]:
         yield f"Input site: the number of each input's site, {_numbered(description['sites'])}; −1 if it is unknown."
     if more := description["outputs"][1:]:
         meant = {"set": "the classes of its prediction set", "alarm": "critical classes that it may be of"}
-        yield f"Also {', '.join(f'{name} ({meant[name]})' for name in more if name in meant)}, and review."
+        meant |= {"review": "whether a person should look", "unlike_training": "whether it is unlike all of training"}
+        yield f"Also {', '.join(f'{name} ({meant[name]})' for name in more)}."
     of = "classes as frequent as its `shares`" if description["shares"] else "pairs that are all equally important"
     yield f"Its probabilities are for {of}; crosstail export --prior sets that."
     yield (
