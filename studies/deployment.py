@@ -1,7 +1,7 @@
 """Are critical classes found as often as asked for, and are answers that need no look as often right as the page says?
 
 The test samples of real sets are divided at random into two halves of whole groups: thresholds and the figures of the
-page come from one, the other is counted. Writes docs/results/deployment.md up to the line that ends this part:
+page come from one, the other is counted. Writes docs/results/deployment.md:
 
     python -m studies.deployment --data ../shared/data --out runs/coverage
 """
@@ -24,7 +24,6 @@ from crosstail.training.run import Run
 from crosstail.workflows.export import needs
 
 PAGE = Path(__file__).parents[1] / "docs/results/deployment.md"
-END = "<!-- the rest of this page is written by other programs -->"
 SPLITS = 200
 CRITICAL = {"ham10000 by lesion": ("mel", "bcc"), "crisis": (), "digits": ()}  # () is the rarest class
 RECALLS, COVERAGES = (0.8, 0.9, 0.95), (0.8, 0.9, 0.95)
@@ -113,7 +112,7 @@ def no_look(run: Run, coverage: float) -> list[str]:
 
 
 def page(found: dict[str, Run]) -> Iterator[str]:
-    """The first part of the page."""
+    """The page."""
     yield "# From a model to daily use"
     yield ""
     yield "What a run's page and `predict` say about [a decision at a site](../howto/deploy.md), on real sets:"
@@ -156,14 +155,11 @@ def page(found: dict[str, Run]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Fit, measure, and write the part."""
+    """Fit, measure, and write the page."""
     given = result_options(__doc__, "runs/coverage").parse_args()
     torch.set_num_threads(1)
     found = {name: Run(run.path) for name, run in runs(given.data, given.out)}
-    text = "\n".join(page(found))
-    before = PAGE.read_text(encoding="utf-8") if PAGE.exists() else f"{END}\n"
-    rest = before[before.index(END) :] if END in before else f"{END}\n\n{before}"
-    PAGE.write_text(f"{text}\n{rest}", encoding="utf-8")
+    PAGE.write_text("\n".join(page(found)), encoding="utf-8")
 
 
 if __name__ == "__main__":
