@@ -246,10 +246,35 @@ def test_only_the_most_probable_classes_are_written_if_asked_for(crosstail, run,
     whole = pd.read_csv(io.StringIO(crosstail(f"predict {run} {new}").out))
     best = pd.read_csv(io.StringIO(crosstail(f"predict {run} {new} --top 2").out))
     shares = whole[[name for name in whole if name.startswith("p(")]].to_numpy()
-    assert list(best) == ["input", "class", "class 1", "p 1", "class 2", "p 2"]
+    assert list(best) == ["input", "class", "unlike_training", "class 1", "p 1", "class 2", "p 2"]
     np.testing.assert_allclose(best[["p 1", "p 2"]], -np.sort(-shares, axis=1)[:, :2])
     assert (best["class"] == best["class 1"]).all() and (best["class 1"] != best["class 2"]).all()
     assert "--top is 0" in crosstail(f"predict {run} {new} --top 0").err
+
+
+def test_inputs_unlike_training_are_flagged_and_a_line_for_each_site_says_what_to_do(crosstail, run, vectors):
+    with np.load(vectors) as file:
+        x, site = file["x"][file["split"] == "test"][:200], Path(run)
+    sites = RunFolder(site).finished_result().domains
+    np.save("x.npy", np.concatenate([x, 50 * np.ones((40, x.shape[1]), np.float32)]))
+    done = crosstail(f"predict {run} x.npy").ok()
+    flags = pd.read_csv(io.StringIO(done.out))["unlike_training"] == "yes"
+    assert flags[len(x) :].all() and flags[: len(x)].mean() < 0.2
+    assert f"drift: unknown site: {flags.sum()} of {len(flags)} unlike training" in done.err
+    np.save("x.npy", x)
+    done = crosstail(f"predict {run} x.npy --site {sites[0]} --json").ok()
+    assert {row["unlike_training"] for row in json.loads(done.out)} <= {True, False}
+    assert f"drift: {sites[0]}: " in done.err
+    np.save("x.npy", x + 50)
+    assert "They look different." in crosstail(f"predict {run} x.npy").err
+    np.save("x.npy", x[:5])
+    assert "drift" not in crosstail(f"predict {run} x.npy").err  # too few to say anything
+
+
+def test_a_model_without_means_flags_nothing(crosstail, vectors, new):
+    crosstail(f"fit {vectors} --out erm --algorithm erm {SHORT}").ok()
+    done = crosstail(f"predict erm {new}").ok()
+    assert "unlike" not in done.out and "drift" not in done.err
 
 
 def test_a_stopped_prediction_goes_on_unless_something_changed(crosstail, run, monkeypatch):

@@ -65,8 +65,8 @@ def test_corrected_labels_are_saved_as_a_table_that_fit_and_evaluate_read(browse
     assert sorted(shown) == sorted(NAMES)
     with Path("answers.csv").open(encoding="utf-8") as file:
         rows = {Path(row["input"]).name: row for row in csv.DictReader(file)}
-    flags = [rows[name]["review"] for name in shown]
-    assert flags == sorted(flags, reverse=True)  # those that need a look first
+    flags = [(rows[name]["unlike_training"], rows[name]["review"]) for name in shown]
+    assert flags == sorted(flags, reverse=True)  # those unlike training and those that need a look first
     places = browser.execute_script(
         "return [...document.querySelectorAll('.tile img')].map(image => image.naturalWidth)"
     )
@@ -117,7 +117,8 @@ def test_ten_thousand_photos_are_at_most_60_megabytes_and_open_in_three_seconds(
     review.thumbnails(0, noise)
     review.thumbnails.made = dict.fromkeys(range(len(names)), review.thumbnails.made[0])
     p = np.random.default_rng(1).dirichlet([1, 1], len(names))
-    review.add(np.arange(len(names)), p, p > 0.3, [["needs a look"] * (i % 2) for i in range(len(names))])
+    flags = [["needs a look"] * (i % 2) + ["unlike anything in training"] * (i == 9_876) for i in range(len(names))]
+    review.add(np.arange(len(names)), p, p > 0.3, flags)
     review.save(tmp_path / "page.html", "many")
     assert 20e6 < (tmp_path / "page.html").stat().st_size <= 60e6
     opened(browser, tmp_path / "page.html", 1440)
@@ -130,6 +131,8 @@ def test_ten_thousand_photos_are_at_most_60_megabytes_and_open_in_three_seconds(
     assert len(browser.execute_script(SEEN)) == 48
     browser.execute_script("document.getElementById('next').click()")
     assert "2 of 209" in browser.find_element("css selector", ".pages").text
+    browser.find_element("id", "flag").send_keys("unlike anything in training")
+    assert browser.execute_script(SEEN) == [names[9_876]]
 
 
 def test_thumbnails_are_as_large_as_there_is_room():

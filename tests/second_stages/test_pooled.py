@@ -96,6 +96,38 @@ def test_scores_are_densities_of_all_pairs_summed_over_domains(features, scores,
     np.testing.assert_allclose(scores(head, features.z, features.domain), log_softmax(known), atol=2e-4)
 
 
+@pytest.mark.parametrize("rank", [400, 3], ids=["all components", "three components"])
+@pytest.mark.parametrize("prepare", [lambda f: f, flat], ids=["signed", "rooted"])
+def test_distances_are_from_the_nearest_mean_with_the_components_that_are_not_kept(
+    features, prepare, rank, monkeypatch
+):
+    monkeypatch.setattr(_pooling, "RANK", rank)
+    features = prepare(features)
+    head = pooled.PooledHead(*features.sizes)
+    pooling, given, _ = pooled.fit_pooled(features, head)
+    z = projected(features, pooling)
+    whole = features.z.astype(float)
+    if pooling.rooted:
+        whole = np.sqrt(whole) * math.sqrt(whole.shape[1]) / np.sqrt(whole.sum(1, keepdims=True))
+    whole -= pooling.center.double().numpy()
+    counts, means, within = moments(z, features.y, features.domain, (3, 4))
+    values, vectors = np.linalg.eigh(within)
+    shrinkage, domain, label, pair, *_ = map(float, given)
+    precision = vectors @ np.diag(1 / ((1 - shrinkage) * values + shrinkage * values.mean())) @ vectors.T
+    mu, _ = dense(means, counts, domain, label, pair)
+    left = np.array([(row**2).sum() - (kept**2).sum() for row, kept in zip(whole, z, strict=True)])
+    spare = whole.shape[1] - z.shape[1]
+    rest = left / (left.mean() / spare) if spare else 0 * left
+    found = (
+        head.distance_to_training(torch.from_numpy(features.z)),
+        head.distance_to_training(*map(torch.from_numpy, (features.z, features.domain))),
+    )
+    for i, row in enumerate(z):
+        each = np.array([[(row - m) @ precision @ (row - m) for m in of_domain] for of_domain in mu])
+        for near, own in zip(found, (each.min(), each[features.domain[i]].min()), strict=True):
+            assert float(near[i]) == pytest.approx(math.sqrt((own + rest[i]) / whole.shape[1]), rel=2e-3)
+
+
 class TestCrossValidation:
     def test_without_a_fold_are_the_statistics_of_the_others(self, features):
         pooling = Pooling(features)

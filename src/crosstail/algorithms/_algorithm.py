@@ -170,6 +170,10 @@ class Algorithm(nn.Module):
         """Class scores (B, C) from features (B, F) and, where they are known, the domains (B,)."""
         return self.head(z)
 
+    def distance_to_training(self, z: Tensor, domain: Tensor | None = None) -> Tensor | None:
+        """How far features (B, F) are from all training samples, or those of their domains, (B,); None if not known."""
+        return None
+
     def likelihood(self, scores: Tensor, y: Tensor, reduction: str = "mean") -> Tensor:
         """Negative log-likelihood of the classes (B,) under scores (B, C)."""
         return F.cross_entropy(scores, y, reduction=reduction)

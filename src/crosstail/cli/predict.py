@@ -68,6 +68,7 @@ def predict(
     if found.decision is not None:
         say_all(console, "note", [question_of(prior), *found.decision.notes])
         _show_prevalence(console, found.predictor, found.decision)
+    say_all(console, "drift", found.drift)
     if out is not None:
         console.print(f"{found.number} predictions in {out}")
         if found.page is not None:

@@ -11,7 +11,7 @@ from crosstail.metrics._metric import find
 from crosstail.metrics._values import PairValues
 from crosstail.pairs import pair_number
 
-SAMPLES = ("y", "domain", "predicted", "row", "group", "true", "log_p", "by_prevalence")
+SAMPLES = ("y", "domain", "predicted", "row", "group", "true", "log_p", "by_prevalence", "distance")
 """Fields with a value for each sample."""
 
 
@@ -36,6 +36,7 @@ class Answers:
     true: NDArray[np.floating] | None = None  # (N,), log probability of the true class
     log_p: NDArray[np.floating] | None = None  # (N, C), log probabilities
     by_prevalence: NDArray[np.int64] | None = None  # (N,), predicted for classes as frequent as in training at the site
+    distance: NDArray[np.float32] | None = None  # (N,), from the training samples, where the model measures it
     shots: tuple[int, int] = (100, 20)  # training counts above which a pair is many-shot, up to which it is few-shot
     informed: "Answers | None" = None
     """The same samples, answered by a model that is told the domain; None if the model makes no use of it."""

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from crosstail.storage import naming, read_json, replacing, write_json
 
 MARK = "inputs.sha256"
-SCORES = "log_p.npy"
+SCORES, DISTANCES = "log_p.npy", "distance.npy"
 CHECKED = 1 << 24  # scores checked at a time
 MOST = 2**29  # probabilities in a block: 2 GiB
+FLAGS = "review", "unlike_training"
 LISTED, BEST = 1000, 5  # with more classes than LISTED, only the BEST of an input are written
 
 Parts = Iterator[tuple[bool, pd.DataFrame, NDArray[np.float32]]]
@@ -37,35 +38,38 @@ def blocks_of(inputs: int, classes: int, batch: int) -> list[slice]:
 
 
 class KeptScores:
-    """Log probabilities (N, C), and which rows are done; in memory, or in a folder that an earlier command has left."""
+    """Log probabilities (N, C), distances (N,), and which rows are done; in memory, or in a folder that an earlier
+    command has left."""
 
     def __init__(self, shape: tuple[int, int], folder: Path | None = None) -> None:
         self.done = np.zeros(shape[0], bool)
         self.log_p: NDArray[np.float32]
         if folder is None:
-            self.log_p = np.empty(shape, np.float32)
+            self.log_p, self.distance = np.empty(shape, np.float32), np.empty(shape[0], np.float32)
             return
         begun = (folder / SCORES).exists() and (folder / SCORES).stat().st_size > 4 * shape[0] * shape[1]
         if not begun:
-            _make(folder, shape)
-        self.log_p = open_memmap(folder / SCORES, "r+")
+            _make(folder / DISTANCES, shape[:1])
+            _make(folder / SCORES, shape)
+        self.log_p, self.distance = (open_memmap(folder / name, "r+") for name in (SCORES, DISTANCES))
         step = max(1, CHECKED // shape[1])
         for start in range(0, shape[0], step) if begun else ():
             self.done[start : start + step] = _complete(self.log_p[start : start + step])
 
-    def add(self, rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> None:
+    def add(self, rows: NDArray[np.int64], log_p: NDArray[np.float32], distance: NDArray[np.float32]) -> None:
+        self.distance[rows] = distance
         self.log_p[rows] = log_p
         self.done[rows] = True
 
 
-def _make(folder: Path, shape: tuple[int, int]) -> None:
+def _make(file: Path, shape: tuple[int, ...]) -> None:
     """Create a file of zeros and allocate its space: on a full disk, writing to a memory map would kill the process."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with naming(folder / SCORES):
-        open_memmap(folder / SCORES, "w+", np.float32, shape)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with naming(file):
+        open_memmap(file, "w+", np.float32, shape)
         if hasattr(os, "posix_fallocate"):
-            with (folder / SCORES).open("r+b") as file:
-                os.posix_fallocate(file.fileno(), 0, (folder / SCORES).stat().st_size)
+            with file.open("r+b") as stream:
+                os.posix_fallocate(stream.fileno(), 0, file.stat().st_size)
 
 
 def _complete(log_p: NDArray[np.float32]) -> NDArray[np.bool_]:
@@ -191,8 +195,8 @@ def _csv(parts: Parts, classes: Sequence[str], top: int | None) -> Iterator[str]
     names = np.array(classes, object)
     for first, table, probabilities in parts:
         lists = {name: table[name].str.join(" | ") for name in ("set", "alarm") if name in table}
-        if lists:
-            table = table.assign(**lists, review=table["review"].map({True: "yes", False: "no"}))
+        flags = {name: table[name].map({True: "yes", False: "no"}) for name in FLAGS if name in table}
+        table = table.assign(**lists, **flags)
         if top is None:
             shares = pd.DataFrame(probabilities, columns=[f"p({name})" for name in classes])
         else:

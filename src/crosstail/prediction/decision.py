@@ -137,10 +137,13 @@ def _estimates(given: Calibration, log_p: NDArray[np.floating], site: Sites) -> 
     """The prevalence at every site, from a random part of its inputs if there are many."""
     found, rng = {}, np.random.default_rng(0)
     for d in np.unique(site):
-        rows = rng.permutation(np.flatnonzero(site == d))[:MOST]
-        few = log_p[rows[:FEW]]
-        found[int(d)] = estimate_prior(given.prevalence(log_p[rows]), (other(few) for other in given.plausible))
+        found[int(d)] = prevalence(given, log_p[rng.permutation(np.flatnonzero(site == d))[:MOST]])
     return found
+
+
+def prevalence(given: Calibration, log_p: NDArray[np.floating]) -> EstimatedPrior:
+    """The prevalence among inputs in random order; its error is estimated from the first of them."""
+    return estimate_prior(given.prevalence(log_p), (other(log_p[:FEW]) for other in given.plausible))
 
 
 def _shares(predictor: Predictor, prior: str, estimates: dict[int, EstimatedPrior], site: Sites) -> NDArray[np.float64]:

@@ -142,6 +142,16 @@ class Predictor:
                 raise ValueError(f"{self.run.path / MODEL} gives scores that are NaN: train the model again")
             return log_probabilities(scores).numpy()
 
+    def distances(self, z: Tensor, domain: NDArray[np.int64] | int = UNKNOWN) -> NDArray[np.float32]:
+        """How far features are from the training samples of their domains (N,); NaN if the model cannot tell."""
+        domain, far = np.broadcast_to(np.asarray(domain), len(z)), np.full(len(z), np.nan, np.float32)
+        with torch.inference_mode():
+            for rows, known in ((domain == UNKNOWN, False), (domain != UNKNOWN, True)):
+                own = torch.from_numpy(domain[rows]) if known else None
+                if rows.any() and (found := self.algorithm.distance_to_training(z[rows], own)) is not None:
+                    far[rows] = found
+        return far
+
 
 def check_shape(x: Samples, trained: tuple[int, ...], source: Path | str) -> None:
     """Refuse inputs of another shape than those that a model was trained on."""

@@ -59,10 +59,11 @@ class NamedInputs:
 
 @dataclass
 class Scores:
-    """Log probabilities (n, C) of the rows (n,) that can be read, and the problems of the others by row."""
+    """Log probabilities (n, C) and distances (n,) of the rows (n,) that can be read, and the problems of the others."""
 
     rows: Rows
     log_p: NDArray[np.float32]
+    distance: NDArray[np.float32]
     problems: dict[int, str]
 
 
@@ -74,17 +75,17 @@ class Scorer:
         self.features = predictor.features_of(inputs.x, BATCH)
 
     def __call__(self, rows: Rows) -> Scores:
-        found: list[NDArray[np.float32]] = []
-        read: list[Rows] = []
+        width, nothing = len(self.predictor.classes), np.empty(0, np.float32)
+        found, far = [nothing.reshape(0, width)], [nothing]
+        read: list[Rows] = [np.empty(0, np.int64)]
         problems: dict[int, str] = {}
         for some, z, broken in self.inputs.batches(rows, self.features):
             problems |= broken
             if len(some):
                 read.append(some)
                 found.append(self.predictor.scored(z, self.inputs.domain[some]))
-        width = len(self.predictor.classes)
-        none = np.empty(0, np.int64), np.empty((0, width), np.float32)
-        return Scores(np.concatenate([none[0], *read]), np.concatenate([none[1], *found]), problems)
+                far.append(self.predictor.distances(z, self.inputs.domain[some]))
+        return Scores(np.concatenate(read), np.concatenate(found), np.concatenate(far), problems)
 
 
 def predict_inputs(inputs: NamedInputs, kept: KeptScores, parts: Iterator[Scores], progress: Progress) -> Scores:
@@ -93,11 +94,12 @@ def predict_inputs(inputs: NamedInputs, kept: KeptScores, parts: Iterator[Scores
     total = len(inputs)
     progress("predicting", int(kept.done.sum()), total)
     for part in parts:
-        kept.add(part.rows, part.log_p)
+        kept.add(part.rows, part.log_p, part.distance)
         problems |= part.problems
         progress("predicting", int(kept.done.sum()) + len(problems), total)
     rows = np.flatnonzero(kept.done)
-    return Scores(rows, kept.log_p if len(rows) == total else kept.log_p[rows], dict(sorted(problems.items())))
+    log_p = kept.log_p if len(rows) == total else kept.log_p[rows]
+    return Scores(rows, log_p, kept.distance[rows], dict(sorted(problems.items())))
 
 
 def in_process(predictor: Predictor, inputs: NamedInputs, kept: KeptScores) -> Iterator[Scores]:

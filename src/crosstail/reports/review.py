@@ -21,6 +21,7 @@ MOST = 10_000  # photos of a page
 SIZE = 50_000_000  # bytes of all pictures together, as text
 SIDES, QUALITIES = (240, 160, 112, 64), (80, 60, 40, 20)
 SHOWN = 9  # classes of a photo, one for each digit key
+UNLIKE = "unlike anything in training"
 PART = 500  # pictures that the page reads at a time
 
 
@@ -98,15 +99,17 @@ class Review:
         self.parts.append((rows, best, p, inside, size))
 
     def save(self, out: Path, title: str) -> None:
-        """Write the page, with the photos that need a look and those with the least sure answers first."""
+        """Write the page, with flagged photos and those with the least sure answers first."""
         rows, best, p, inside, size = (np.concatenate(each) for each in zip(*self.parts, strict=True))
-        look = np.array([bool(flags) for flags in self.flags])
-        order = np.lexsort((p[:, 0], ~look))[:MOST]
+        look, unlike = (np.array(of) for of in zip(*((bool(own), UNLIKE in own) for own in self.flags), strict=True))
+        order = np.lexsort((p[:, 0], ~look, ~unlike))[:MOST]
         notes = [f"{int(look.sum()):,} of {len(rows):,} photos need a look. The least sure come first."]
         if not look.any():
             notes = [
                 f"{len(rows):,} photos, the least sure first. With `--coverage`, those that need a look are marked."
             ]
+        if unlike.any():
+            notes.append(f"{int(unlike.sum()):,} are {UNLIKE}, so their answers mean little. They come first.")
         if len(rows) > MOST:
             notes.append(f"Only the first {MOST:,} are on this page.")
         photos = [self._photo(int(rows[i]), best[i], p[i], inside[i], int(size[i]), self.flags[i]) for i in order]

@@ -69,6 +69,13 @@ class Statistics(NamedTuple):
     values: Tensor  # eigenvalues (R,)
     vectors: Tensor  # eigenvectors (R, R)
 
+    def pooled(self, given: Parameters, shape: tuple[int, int]) -> tuple[Tensor, Tensor, Tensor]:
+        """Eigenvalues of Σ (R,), posterior means (P, R) in features whitened by it, and their variances (D, C)."""
+        shrunk = (1 - given.shrinkage) * self.values + given.shrinkage * self.values.mean()
+        means, counts = (self.means / shrunk.sqrt()).view(*shape, -1), self.counts.view(shape)
+        pooled, v = pooled_means(means, counts, domain=given.domain, label=given.label, pair=given.pair)
+        return shrunk, pooled.reshape(len(self.means), -1), v
+
     def linear(self, given: Parameters, shape: tuple[int, int]) -> tuple[Tensor, Tensor]:
         """Weights (P, R), in the eigenbasis, and biases (P,) of a pair's score, which is linear in z:
 
@@ -78,12 +85,9 @@ class Statistics(NamedTuple):
         features whitened by Σ, and tr is the trace of their covariance. A sample of a pair whose mean is known scores
         ½ |μ|² on average, ½ v tr more than one whose mean is only estimated: the last term makes up for it.
         """
-        shrunk = (1 - given.shrinkage) * self.values + given.shrinkage * self.values.mean()
-        means, counts = (self.means / shrunk.sqrt()).view(*shape, -1), self.counts.view(shape)
-        pooled, v = pooled_means(means, counts, domain=given.domain, label=given.label, pair=given.pair)
-        mu = pooled.reshape(len(self.means), -1)
+        shrunk, mu, v = self.pooled(given, shape)
         bias = 0.5 * given.bonus * v.reshape(-1) * (self.values / shrunk).sum() - 0.5 * (mu**2).sum(1)
-        never = (counts.sum(0) == 0).expand(shape).reshape(-1)
+        never = (self.counts.view(shape).sum(0) == 0).expand(shape).reshape(-1)
         return given.temperature * mu / shrunk.sqrt(), (given.temperature * bias).masked_fill(never, NEVER)
 
 
@@ -128,6 +132,9 @@ class Pooling:
         _, vectors = eigen((few.T @ few).double())
         self.basis = vectors[:, -rank_of(num_features, *self.shape) :].flip(1).float()
         self.z = self.projected(sample)
+        left = num_features - self.basis.shape[1]  # components that are not kept: their mean variance
+        total = ((sample - self.center) ** 2).sum(1, dtype=torch.float64)
+        self.rest = float((total - (self.z**2).sum(1)).clamp(min=0).mean()) / left if left else 0.0
         self.y, self.domain = torch.from_numpy(features.y[rows]), torch.from_numpy(features.domain[rows])
         self._accumulate(features, pair, folds)
         self.whole = self.statistics()

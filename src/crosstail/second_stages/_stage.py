@@ -27,6 +27,10 @@ class Head(nn.Module):
     def forward(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
         raise TypeError(f"{type(self).__name__} must define forward(z, domain)")
 
+    def distance_to_training(self, z: Tensor, domain: Tensor | None = None) -> Tensor | None:
+        """How far features (B, F) are from all training samples, or those of their domains, (B,); None if not known."""
+        return None
+
 
 class Rows:
     """Rows of an array (N, F), which may be a file, in float32; they are read only when they are needed."""
@@ -130,3 +134,6 @@ class FittedModel(Algorithm):
 
     def scores(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
         return self.head(z, domain)
+
+    def distance_to_training(self, z: Tensor, domain: Tensor | None = None) -> Tensor | None:
+        return self.head.distance_to_training(z, domain)

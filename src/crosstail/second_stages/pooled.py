@@ -10,6 +10,7 @@ from crosstail.second_stages._pooling import Holdout, Parameters, Pooling, log_l
 from crosstail.second_stages._stage import Features, FittedStage, Head
 
 ELSEWHERE = (0.01, 0.03, 0.1, 0.3, 1.0)
+NOWHERE = 1e18
 AT_ONCE = 4_096  # pairs; their scores for a batch stay in the processor's cache
 
 
@@ -28,6 +29,9 @@ class PooledHead(Head):
     bias: Tensor  # (D, C)
     elsewhere: Tensor  # ε
     chosen: Tensor  # (6,), the Parameters that weights and biases were computed with
+    whitening: Tensor  # (R, R), columns of Σ^(−½)
+    size: Tensor  # (D, C), |μ̂|²; NOWHERE for a class without samples
+    rest: Tensor  # 1 / σ² of the components that are not kept; 0 if all are
 
     def __init__(self, num_features: int, num_domains: int, num_classes: int) -> None:
         super().__init__()
@@ -39,6 +43,9 @@ class PooledHead(Head):
         self.register_buffer("bias", torch.zeros(num_domains, num_classes))
         self.register_buffer("elsewhere", torch.tensor(1.0))
         self.register_buffer("chosen", torch.zeros(len(Parameters._fields)))
+        self.register_buffer("whitening", torch.zeros(rank, rank))
+        self.register_buffer("size", torch.zeros(num_domains, num_classes))
+        self.register_buffer("rest", torch.tensor(0.0))
 
     def projected(self, z: Tensor) -> Tensor:
         """Centred principal components (B, R) of features (B, F)."""
@@ -56,6 +63,23 @@ class PooledHead(Head):
 
     def forward(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
         return self.pooled(self.projected(z), domain)
+
+    def distance_to_training(self, z: Tensor, domain: Tensor | None = None) -> Tensor:
+        """Mahalanobis distance (B,) from the nearest mean of a pair, of its domain where that is known, per feature:
+
+            d² = (min over pairs of |u − μ̂|² + |r|² / σ²) / F,  u = Σ^(−½) z,
+
+        r being what is left of the F features outside the principal components, with mean variance σ² in training. A
+        class without training samples has no mean.
+        """
+        around = torch.where(self.root, rooted(z), z) - self.center
+        z = around @ self.basis
+        rest = ((around**2).sum(1) - (z**2).sum(1)).clamp(min=0) * self.rest
+        along = F.linear(z, self.weight.flatten(0, 1)).view(-1, *self.size.shape) / self.chosen[-1]
+        least = (self.size - 2 * along).amin(2)  # weights are T Σ^(−½) μ̂
+        nearest = least.amin(1) if domain is None else least.gather(1, domain[:, None])[:, 0]
+        square = ((z @ self.whitening) ** 2).sum(1) + nearest + rest
+        return (square.clamp(min=0) / around.shape[1]).sqrt()
 
 
 def _log_prior(elsewhere: Tensor, domain: Tensor, number: int) -> Tensor:
@@ -77,12 +101,17 @@ def fit_pooled(features: Features, head: PooledHead) -> tuple[Pooling, Parameter
     judged, absent = holdouts(pooling, features)
     given = pooling.choose([*judged, *absent])
     weight, bias = pooling.whole.linear(given, pooling.shape)
+    shrunk, mu, _ = pooling.whole.pooled(given, pooling.shape)
     head.root.fill_(pooling.rooted)
     head.center.copy_(pooling.center)
     head.basis.copy_(pooling.basis)
     head.weight.copy_((weight @ pooling.whole.vectors.T).view_as(head.weight))
     head.bias.copy_(bias.view_as(head.bias))
     head.chosen.copy_(torch.stack(given))
+    head.whitening.copy_(pooling.whole.vectors / shrunk.sqrt())
+    learnt = pooling.whole.counts.view(pooling.shape).sum(0) > 0
+    head.size.copy_((mu**2).sum(1).view(pooling.shape).masked_fill(~learnt, NOWHERE))
+    head.rest.fill_(1 / pooling.rest if pooling.rest > 0 else 0.0)
     if not features.unseen:
         head.elsewhere.copy_(_elsewhere(pooling, given, judged))
     return pooling, given, judged

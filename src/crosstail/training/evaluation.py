@@ -83,23 +83,29 @@ def answers(
     """
     keep = np.zeros(len(rows), bool) if keep is None else keep
     predicted, true = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.float16)
+    distance = np.zeros(len(rows), np.float32)
     log_p = np.zeros((int(keep.sum()), dataset.num_classes), np.float16)
     place, own = keep.cumsum() - 1, _share(fabric, len(rows))  # of a row among those that are kept; our rows
 
     def answer(x: Tensor, domain: Tensor | None = None) -> Sequence[Tensor]:
-        scores = algorithm(x, domain)
-        return scores.argmax(1), log_probabilities(scores.float()).clamp(min=LEAST)
+        z = algorithm.embed(x)
+        scores, far = algorithm.scores(z, domain), algorithm.distance_to_training(z, domain)
+        said = scores.argmax(1), log_probabilities(scores.float()).clamp(min=LEAST)
+        return said if far is None else (*said, far)
 
     for at, said in _map(algorithm, dataset, rows[own], answer, told=told):
         part = own[at]
-        predicted[part], found = (values.numpy() for values in said)
+        predicted[part], found, *far = (values.numpy() for values in said)
+        if far:
+            distance[part] = far[0]
         true[part] = found[np.arange(len(found)), dataset.y[rows[part]]]
         log_p[place[part][keep[part]]] = found[keep[part]]
-    predicted, true, log_p = (_joined(fabric, of) for of in (predicted, true, log_p))
+    predicted, true, log_p, distance = (_joined(fabric, of) for of in (predicted, true, log_p, distance))
     names: dict[str, Any] = {"domains": list(dataset.domains), "classes": list(dataset.classes)}
     names |= {"counts": dataset.counts("train"), "y": dataset.y[rows], "domain": dataset.domain[rows], "row": rows}
     group = None if dataset.group is None else dataset.group[rows]
-    return Answers(**names, group=group, predicted=predicted, true=true), log_p
+    measured = distance if distance.any() else None
+    return Answers(**names, group=group, predicted=predicted, true=true, distance=measured), log_p
 
 
 def _share(fabric: "AnyFabric | None", number: int) -> NDArray[np.int64]:

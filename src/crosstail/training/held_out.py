@@ -25,7 +25,11 @@ from crosstail.training.result import PROBABILITIES, RunResult
 PREDICTIONS = "predictions.pt"
 MOST, LEAST = 2**26, 100  # log probabilities that are kept, and samples of which they are at least
 KINDS = {"test": np.bool_, "unknown": np.float16, "known": np.float16}  # the other arrays are integers
-STORED = ("row", "test", "y", "domain", "predicted", "unknown", "known_predicted", "known", "group", "by_prevalence")
+KINDS |= {"distance": np.float32, "known_distance": np.float32}
+STORED = (
+    *("row", "test", "y", "domain", "predicted", "unknown", "known_predicted", "known", "group", "by_prevalence"),
+    *("distance", "known_distance"),
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +75,7 @@ class HeldOut:
         told: dict[str, Any] = {}
         if every.informed is not None:
             told = {"known_predicted": every.informed.predicted, "known": every.informed.log_p}
+            told["known_distance"] = every.informed.distance
         assert every.row is not None and self.test.row is not None
         test = np.isin(every.row, self.test.row)
         arrays = {**{n: getattr(every, n) for n in STORED if hasattr(every, n)}, "test": test, "unknown": every.log_p}
@@ -98,13 +103,13 @@ class HeldOut:
                 if value.shape != shape or value.dtype != kind or np.isnan(value).any():
                     raise ValueError
             test, log_p, told = found.pop("test"), found.pop("unknown"), found.pop("known", None)
-            predicted = found.pop("known_predicted", None)
+            predicted, far = found.pop("known_predicted", None), found.pop("known_distance", None)
             classes = [found["y"], found["predicted"], *([] if predicted is None else [predicted])]
             classes += [found["by_prevalence"]] if "by_prevalence" in found else []
             folder.check_samples(PROBABILITIES, classes, found["domain"], width=log_p.shape[1])
             every = Answers(**result.answered, **found, log_p=log_p, true=_true(log_p, found["y"]))
             if predicted is not None:
-                informed = replace(every, predicted=predicted, log_p=told, true=_true(told, found["y"]))
+                informed = replace(every, predicted=predicted, log_p=told, true=_true(told, found["y"]), distance=far)
                 every = replace(every, informed=informed)
         except (*UNREADABLE, KeyError, TypeError):
             raise folder.damaged(PROBABILITIES) from None
@@ -152,7 +157,7 @@ def load_predictions(folder: RunFolder, result: RunResult) -> Answers | None:
 
 def predictions(test: Answers) -> Answers:
     """The same answers as far as they are stored for every test sample."""
-    less = replace(test, row=None, true=None, log_p=None, by_prevalence=None)
+    less = replace(test, row=None, true=None, log_p=None, by_prevalence=None, distance=None)
     return less if test.informed is None else replace(less, informed=predictions(test.informed))
 
 

@@ -14,12 +14,13 @@ from crosstail.data.images.files import ImageFiles
 from crosstail.prediction import scoring
 from crosstail.prediction.answers import CSV, JSON, AnswerFile, Parts, blocks_of, mark_of, shown_classes
 from crosstail.prediction.decision import Decision, decide
+from crosstail.prediction.familiar import Familiar, said_of
 from crosstail.prediction.predictor import Predictor, find_inputs
 from crosstail.prediction.scoring import NamedInputs, Scores, in_process, on_ray, predict_inputs
 from crosstail.prediction.sets import require_coverage
 from crosstail.prediction.sites import sites_of
 from crosstail.progress import Progress, silent
-from crosstail.reports.review import Review
+from crosstail.reports.review import UNLIKE, Review
 from crosstail.reports.wording import several
 
 
@@ -40,6 +41,8 @@ class Predicted:
     """With its notes and, for the prior `estimate`, the shares; None if no input was left to predict."""
     page: Path | None = None
     """To look at the photos."""
+    drift: Sequence[str] = ()
+    """A line for each site with enough inputs: how they differ from training, and what to do."""
 
 
 class NothingPredicted(ValueError):
@@ -117,12 +120,13 @@ def predict(
         mark = mark_of(predictor.run.path / "result.json", sources, where.domain)
     answers = AnswerFile(out, mark, how=repr((form.end, shown, prior, coverage, per, site)))
     found: Decision | None = None
+    familiar = Familiar.of(predictor)
     tables: list[pd.DataFrame] = []
     kept_probabilities: list[NDArray[np.float32]] = []
 
-    def parts(rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> Parts:
+    def parts(rows: NDArray[np.int64], scores: Scores) -> Parts:
         assert found is not None
-        for one in found.chunks(log_p, where.domain[rows]):
+        for one in found.chunks(scores.log_p, where.domain[rows]):
             some, probabilities, members, alarms = one
             columns = {"input": [names[row] for row in rows[some]]}
             columns |= {} if site is None else {"site": [where.names[row] for row in rows[some]]}
@@ -133,14 +137,17 @@ def predict(
                 table["alarm"] = [classes[found.alarms.classes[row]].tolist() for row in alarms]
             if one.review is not None:
                 table["review"] = one.review
+            if familiar is not None:
+                sites, far = where.domain[rows[some]], scores.distance[some]
+                table["unlike_training"] = familiar.flags(sites, far, scores.log_p[some])
             if review is not None:
                 review.add(rows[some], probabilities, members, _flags(table))
             yield some.start == 0 and not answers.written, table, probabilities
 
-    def texts(rows: NDArray[np.int64], log_p: NDArray[np.float32]) -> Iterable[str]:
+    def texts(rows: NDArray[np.int64], scores: Scores) -> Iterable[str]:
         if out is not None:
-            return form.texts(parts(rows, log_p), predictor.classes, shown)
-        for _, table, probabilities in parts(rows, log_p):
+            return form.texts(parts(rows, scores), predictor.classes, shown)
+        for _, table, probabilities in parts(rows, scores):
             tables.append(table)
             kept_probabilities.append(probabilities)
         return ()
@@ -162,7 +169,7 @@ def predict(
         scores = first or scored(block)
         rows = block.start + scores.rows
         skipped = [f"{names[block.start + row]}: {problem}" for row, problem in scores.problems.items()]
-        answers.add(block, len(rows), skipped, texts(rows, scores.log_p) if len(rows) else ())
+        answers.add(block, len(rows), skipped, texts(rows, scores) if len(rows) else ())
     if not answers.written:
         answers.remove()
         text = f"{files[0]}: none of the {len(names):,} inputs can be read"
@@ -174,15 +181,18 @@ def predict(
         review.save(made, f"{predictor.run.path.name}: answers for {several(number, 'photo')}")
     whole = pd.concat(tables, ignore_index=True) if out is None else None
     probable = np.concatenate(kept_probabilities) if out is None else None
-    return Predicted(predictor, number, whole, probable, unread, where.notes, found, made)
+    of_sites = [*predictor.run.result.domains, "unknown site"]
+    drift = familiar.drift() if familiar else {}
+    lines = [said_of(one, of_sites[d], predictor.classes, prior) for d, one in drift.items()]
+    return Predicted(predictor, number, whole, probable, unread, where.notes, found, made, lines)
 
 
 def _flags(table: pd.DataFrame) -> list[list[str]]:
     """Why to look at each input."""
-    review, alarms = (table.get(name, [()] * len(table)) for name in ("review", "alarm"))
+    found = (table.get(name, [()] * len(table)) for name in ("unlike_training", "review", "alarm"))
     return [
-        ["needs a look"] * bool(look) + [f"may be {name}" for name in of]
-        for look, of in zip(review, alarms, strict=True)
+        [UNLIKE] * bool(unlike) + ["needs a look"] * bool(look) + [f"may be {name}" for name in of]
+        for unlike, look, of in zip(*found, strict=True)
     ]
 
 

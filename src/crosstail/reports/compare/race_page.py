@@ -31,7 +31,8 @@ from crosstail.sweeps.race_result import RaceResult, Standing
 NAMES = TRACKS[1], "known"  # of the column with the domain known, and where there is little room
 TIED = (
     "Worse: behind the first on the test set at p < 0.05, corrected for the number of methods. Tied: there are too few "
-    "test samples or seeds to show a difference. The same: right on exactly the same test samples, with every seed."
+    "test samples or seeds to show a difference. The same: right on exactly the same test samples, with every seed. "
+    "Intervals are of one comparison each: that of a tied method may leave out 0."
 )
 TOLD = (
     "Known: test accuracy when the method is told the domain; a method that ignores it has the same. All else is with "
