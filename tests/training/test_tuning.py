@@ -166,6 +166,12 @@ def test_each_share_is_compared_at_its_own_temperature():
     assert value_on(sure[1.0], "log_loss") > value_on(sure[0.0], "log_loss") and choose(sure).share == 1
 
 
+def test_a_class_without_training_samples_does_not_set_the_temperature():
+    margins = 3 * np.random.default_rng(3).normal(0.5, 1, 40)
+    said = answers(np.where(np.arange(40) % 2, -1e4, margins), counts=((5, 0),))
+    np.testing.assert_allclose(tempered(said).keep(said.y == 0).log_p, tempered(said.keep(said.y == 0)).log_p)
+
+
 def test_the_smallest_share_is_chosen_that_the_best_does_not_beat():
     rng = np.random.default_rng(0)
     base, noise = rng.normal(0.3, 1, 300), rng.normal(size=(5, 300))
