@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from studies.tuning.rules import MOST_EMPTY, RULES, Rule, Said, always
+from studies.tuning.rules import RULES, Rule, Said, always
 from studies.tuning.sets import SPLITS, sets
 
 from crosstail.metrics import mean_interval
-from crosstail.training.tuned_share import SHARES
+from crosstail.training.tuned_share import EMPTY, SHARES
 
 BASE, CHOSEN = "10 epochs", "unbeaten, 5 %, few empty"
 DEVISED = ("ham10000 by lesion", "Office-Caltech10")
@@ -78,7 +78,7 @@ def page(records: Sequence[dict[str, Any]]) -> str:
         office=shown(gains(found[DEVISED[1]], RULES[CHOSEN])),
         digits=shown(gains(found["digits"], RULES[CHOSEN])),
         mlt=shown(gains(found["digits-mlt"], RULES[CHOSEN])),
-        empty=f"{100 * MOST_EMPTY:.0f}",
+        empty=f"{100 * EMPTY:.0f}",
         header=" | ".join(f"α = {a:g}" for a in SHARES),
     )
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from crosstail.training.tuned_share import EMPTY
+
 Said = Mapping[float, Mapping[str, Any]]
 """Of every α: figures, and `over`, the paired differences from α = 0."""
 
@@ -51,7 +53,7 @@ def both(level: float) -> Rule:
 
 def unless_empty(rule: Rule) -> Rule:
     """A rule, but α = 0 where validation samples cannot say what happens to many pairs, as these have no samples."""
-    return lambda said: 0.0 if said[0.0]["empty"] > MOST_EMPTY else rule(said)
+    return lambda said: 0.0 if said[0.0]["empty"] > EMPTY else rule(said)
 
 
 def better(of: Mapping[str, Any], metric: str, sign: int, level: float) -> bool:
@@ -59,8 +61,6 @@ def better(of: Mapping[str, Any], metric: str, sign: int, level: float) -> bool:
     found = of["over"][metric]
     return found is not None and sign * found[0] > 0 and found[3] < level
 
-
-MOST_EMPTY = 0.2  # share of the pairs that have no training samples
 
 RULES: dict[str, Rule] = {
     **{f"always {share}": always(a) for share, a in (("¼", 0.25), ("½", 0.5), ("¾", 0.75), ("1", 1.0))},

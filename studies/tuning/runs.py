@@ -13,9 +13,7 @@ from studies.tuning.sets import Photos, split
 from studies.tuning.stage import Recipe, features, network, stage_of, tuned
 
 from crosstail.metrics import Answered, Answers, Difference, compare_methods
-from crosstail.metrics._calibration import balanced_weights
-from crosstail.metrics._temperature import fit_sharpness
-from crosstail.training.tuned_share import SHARES, between
+from crosstail.training.tuned_share import SHARES, between, choose, tempered
 
 PARTS = ("val", "test")
 
@@ -42,38 +40,24 @@ def measured(photos: Photos, number: int, how: Recipe, maps: Any, kept: Path) ->
         stage.load_state_dict(between(first, last, alpha))
         said[alpha] = blended(bare, features(stage.eval(), own, how.half))
     seconds["judging"] = round(time.process_time() - begin, 1)
-    said = {alpha: tempered(of) for alpha, of in said.items()}
     keep(kept, said)
-    return {"seconds": seconds, "alphas": evidence(said)}
-
-
-def tempered(said: Mapping[str, Answers]) -> dict[str, Answers]:
-    """The same answers with the temperature that is best on the validation samples, pairs weighing the same.
-
-    Samples of a class without training samples do not count: no temperature helps them but an infinite one.
-    """
-    val = said["val"]
-    assert val.log_p is not None
-    weights = balanced_weights(val.y, val.domain, len(val.classes)) * (val.counts.sum(0)[val.y] > 0)
-    sharpness = np.exp(fit_sharpness(val.log_p, val.y, weights).log_sharpness)
-    return {part: answers(of, sharpness * of.log_p) for part, of in said.items()}  # type: ignore[operator]
+    return {"seconds": seconds} | evidence(said)
 
 
 def evidence(said: Said) -> dict[str, Any]:
-    """Figures of every α, its paired difference from α = 0, and whether the α with the least log loss beats it."""
-    made = {str(a): {part: figures(of) for part, of in parts.items()} for a, parts in said.items()}
-    made["0.0"]["val"]["empty"] = round(float((said[0.0]["val"].counts == 0).mean()), 5)
+    """Figures of every α, on validation also its difference from α = 0 and whether the best beats it; the choice."""
+    val = {a: tempered(parts["val"]) for a, parts in said.items()}
+    made: dict[str, Any] = {str(a): {"val": figures(val[a]), "test": figures(said[a]["test"])} for a in said}
     least = min(said, key=lambda a: (made[str(a)]["val"]["loss"], a))
-    for a, parts in said.items():
-        beaten = compared(said[least]["val"], parts["val"], "log_loss") if a != least else None
-        made[str(a)]["val"]["beaten"] = round(beaten.p_value, 5) if beaten else 1.0
-        for part in PARTS if a else ():
-            both = {metric: compared(parts[part], said[0.0][part], metric) for metric in ("accuracy", "log_loss")}
-            made[str(a)][part]["over"] = {
-                metric: test and [round(v, 5) for v in (test.estimate, test.low, test.high, test.p_value)]
-                for metric, test in both.items()
-            }
-    return made
+    for a, of in val.items():
+        del made[str(a)]["test"]["loss"]  # which has no temperature
+        beaten = compared(val[least], of, "log_loss") if a != least else None
+        made[str(a)]["val"]["beaten"] = beaten.p_value if beaten else 1.0
+        both = {metric: compared(of, val[0.0], metric) for metric in ("accuracy", "log_loss")} if a else {}
+        over = {name: test and [test.estimate, test.low, test.high, test.p_value] for name, test in both.items()}
+        made[str(a)]["val"] |= {"over": over} if over else {}
+    made["0.0"]["val"]["empty"] = float((val[0.0].counts == 0).mean())
+    return {"chosen": choose({a: parts["val"] for a, parts in said.items()}).share, "alphas": made}
 
 
 def compared(one: Answers, other: Answers, metric: str) -> Difference | None:

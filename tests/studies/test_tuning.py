@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from studies.tuning import __main__ as study
-from studies.tuning.page import CHOSEN, DEVISED, by_set, gains, page
+from studies.tuning.page import CHOSEN, DEVISED, by_set, gains, page, validation
 from studies.tuning.rules import RULES
 
 
@@ -27,6 +27,11 @@ def test_the_chosen_rule_is_the_safest_and_then_the_best_where_it_was_chosen():
         return round(min(map(min, found)), 3), sum(sum(of) / len(of) for of in found)
 
     assert max((name for name in RULES if "empty" not in name), key=merit) == CHOSEN.removesuffix(", few empty")
+
+
+def test_tuning_chooses_by_that_rule():
+    for record in study.records():
+        assert record["chosen"] == RULES[CHOSEN](validation(record)), record
 
 
 def said(pairs, loss, p, beaten, empty=0.0):
