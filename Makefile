@@ -8,10 +8,10 @@ export PYTHONDONTWRITEBYTECODE :=
 # The tests of a file run in one process, because they share fixtures; tests/conftest.py orders the files.
 PARALLEL := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo test check storm docs bench fuzz mutants dist clean
+.PHONY: help setup demo test check storm docs bench gpu-check fuzz mutants dist clean
 
 help:            ## list the targets
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 10
 
 setup: $(STAMP)  ## create .venv and install crosstail with its development tools
 
@@ -48,6 +48,9 @@ docs: setup      ## build the documentation, readable offline: site/index.html
 
 bench: setup     ## measure speed and memory relative to reference implementations
 	$(BIN)/python -m bench
+
+gpu-check: setup ## check and time a GPU in ten minutes, and print a page to paste into an issue
+	@$(BIN)/python -m studies.gpu_check
 
 fuzz: setup      ## run 10,000 bad inputs through the command line; fails on a traceback, a hang or an unnamed file
 	$(BIN)/python -m tests.fuzz

@@ -252,8 +252,8 @@ TEXT = """# What to label next
 
 Does choosing photos beat labelling some at random, and are the gains true that `crosstail label` promises
 ([how to use it](../howto/label.md))? Starts from 20 % of the labels, adds 5 % of all in each round;
-{seeds} seeds, which choose other first labels. Frozen features, and `pooled` with fixed parameters in the place of `blend`, to be cheap.
-Written by `python -m studies.label_next`, from `studies/label_next.jsonl`.
+{seeds} seeds, which choose other first labels. Frozen features, and `pooled` with fixed parameters in the place of
+`blend`, to be cheap. Written by `python -m studies.label_next`, from `studies/label_next.jsonl`.
 
 ## Ways to choose
 

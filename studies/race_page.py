@@ -47,11 +47,10 @@ def page(race: RaceResult, name: str, command: str, took: str, picture: Path) ->
         f"**{headline(race.leaderboard)}.** {TIED}",
         "",
         *chart,
-        f"| {table.header[0]} | family | {' | '.join(table.header[k] for k in kept)} |",
-        "|---|---|" + "---|" * len(kept),
+        f"| {table.header[0]} | {' | '.join(table.header[k] for k in kept)} |",
+        "|---|" + "---|" * len(kept),
     ]
-    for row, cells in zip(race.leaderboard, table.rows, strict=True):
-        lines.append(f"| `{cells[0]}` | {row.family} | {' | '.join(cells[k] for k in kept)} |")
+    lines += [f"| `{cells[0]}` | {' | '.join(cells[k] for k in kept)} |" for cells in table.rows]
     lines += [f"\nLeft out: {why}" for why in race.left_out.values()]
     lines += [f"\nFailed: {failed.method}, {failed.run}: {failed.error}" for failed in race.failed]
     return "\n".join(lines) + "\n"

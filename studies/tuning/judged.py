@@ -20,9 +20,9 @@ def given(dataset: DomainDataset, split: str, z: NDArray[Any]) -> Features:
     return Features(z[rows], dataset.y[rows], dataset.domain[rows], dataset.counts("train"), group)
 
 
-def answers(dataset: DomainDataset, split: str, scores: NDArray[Any]) -> Answers:
-    """The answers for a split, by the scores (n, C) of its samples."""
-    rows, log_p = dataset.rows(split), log_softmax(scores.astype(np.float64), axis=1)
+def unanswered(dataset: DomainDataset, split: str) -> Answers:
+    """The samples of a split, not answered yet."""
+    rows = dataset.rows(split)
     return Answers(
         domains=dataset.domains,
         classes=dataset.classes,
@@ -31,10 +31,14 @@ def answers(dataset: DomainDataset, split: str, scores: NDArray[Any]) -> Answers
         domain=dataset.domain[rows],
         row=rows,
         group=None if dataset.group is None else dataset.group[rows],
-        predicted=log_p.argmax(1),
-        log_p=log_p,
-        true=log_p[np.arange(len(rows)), dataset.y[rows]],
+        predicted=dataset.y[rows],
     )
+
+
+def answers(of: Answers, scores: NDArray[Any]) -> Answers:
+    """The same samples, answered by scores (n, C)."""
+    log_p = log_softmax(scores.astype(np.float64), axis=1)
+    return replace(of, predicted=log_p.argmax(1), log_p=log_p, true=log_p[np.arange(len(of)), of.y])
 
 
 def blended(dataset: DomainDataset, z: NDArray[Any], on: NDArray[Any] | None = None) -> dict[str, Answers]:
@@ -42,7 +46,7 @@ def blended(dataset: DomainDataset, z: NDArray[Any], on: NDArray[Any] | None = N
     train = given(dataset, "train", z if on is None else on)
     head = find("blend").fit(replace(train, validation=given(dataset, "val", z)))
     parts = [split for split in ("val", "test") if len(dataset.rows(split))]
-    return {split: answers(dataset, split, given(dataset, split, z).scored(head)) for split in parts}
+    return {split: answers(unanswered(dataset, split), given(dataset, split, z).scored(head)) for split in parts}
 
 
 def probed(dataset: DomainDataset, z: NDArray[Any]) -> dict[str, Answers]:
@@ -62,7 +66,7 @@ def probed(dataset: DomainDataset, z: NDArray[Any]) -> dict[str, Answers]:
 
     optimizer.step(loss)
     scores = (x @ weight.detach()[:, :-1].T + weight.detach()[:, -1]).numpy()
-    return {split: answers(dataset, split, scores[dataset.rows(split)]) for split in ("val", "test")}
+    return {split: answers(unanswered(dataset, split), scores[dataset.rows(split)]) for split in ("val", "test")}
 
 
 def figures(said: Answers) -> dict[str, float | None]:

@@ -1,7 +1,6 @@
 """The last stage of EfficientNet-Lite0: activations in front of it, training what follows, and weights in between."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -9,59 +8,59 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from crosstail import backbones
-from crosstail.backbones import Backbone
+from crosstail.backbones._cuts import cut
 from crosstail.backbones._frozen import FrozenNetwork
+from crosstail.backbones._timm import TimmBackbone
 from crosstail.data import DomainDataset, to_input
 from crosstail.losses.domains import coral_penalty
 from crosstail.losses.tails import balanced_softmax_loss
 
-State = dict[str, Tensor]
 PER_DOMAIN = 24  # samples per domain in a batch
+BEHIND = "blocks.5"  # what follows is trained: the seventh group of blocks and the last convolution
 
 
 @dataclass(frozen=True)
 class Recipe:
     """How the stage is trained."""
 
-    steps: int = 300
+    steps: int = 300  # at most
+    epochs: int = 0  # steps are no more than these passes over the training samples; 0: no such limit
     lr: float = 1e-3
     flips: bool = True
     head_first: int = 0  # steps in which only the classifier is trained (LP-FT)
     biases: bool = False  # train biases and the scale and shift of batch norm only
     coral: float = 0.0  # weight of CORAL's term
-    boda: float = 0.0  # weight of BoDA's term
+    half: bool = True  # in bfloat16, which takes half the time where the processor has it
 
 
-class Front(Backbone):
-    """All of a network in front of its last stage."""
-
-    def __init__(self, whole: Backbone) -> None:
-        net: Any = whole.layers
-        super().__init__(nn.Sequential(net.conv_stem, net.bn1, *net.blocks[:6]), whole.num_features)
-        self.whole = whole
-
-    @property
-    def signature(self) -> str:
-        return f"{self.whole.signature} in front of blocks.6"
-
-    def prepare(self, x: Tensor) -> Tensor:
-        return self.whole.prepare(x)
+RECIPES = {
+    "10 epochs": Recipe(epochs=10),
+    "300 steps": Recipe(),
+    "50 steps": Recipe(steps=50),
+    "600 steps, 20 epochs": Recipe(steps=600, epochs=20),
+    "CORAL": Recipe(epochs=10, coral=1.0),
+    "lr 3e-4": Recipe(epochs=10, lr=3e-4),
+    "biases and norms, lr 1e-2": Recipe(epochs=10, lr=1e-2, biases=True),
+    "head first": Recipe(epochs=10, head_first=15),
+}
 
 
-def network(shape: tuple[int, ...], resolution: int | None) -> Backbone:
+def network(shape: tuple[int, ...], resolution: int | None) -> TimmBackbone:
     """The pretrained network for images (3, H, W), in evaluation mode: batch norm keeps ImageNet's statistics."""
-    return backbones.build("efficientnet_lite0", shape, resolution=resolution).eval()
+    whole = backbones.build("efficientnet_lite0", shape, resolution=resolution).eval()
+    assert isinstance(whole, TimmBackbone)
+    return whole
 
 
-def stage_of(whole: Backbone) -> nn.Sequential:
+def stage_of(whole: TimmBackbone) -> nn.Module:
     """The last stage, from activations to features (B, F)."""
-    net: Any = whole.layers
-    return nn.Sequential(net.blocks[6], net.conv_head, net.bn2, net.global_pool)
+    return cut(whole.layers, BEHIND)[1].eval()
 
 
-def activations(dataset: DomainDataset, whole: Backbone) -> NDArray[np.float16]:
+def activations(dataset: DomainDataset, whole: TimmBackbone) -> NDArray[np.float16]:
     """Activations (N, C, h, w) in front of the last stage."""
-    run, rows = FrozenNetwork(Front(whole), len(dataset)), np.array_split(np.arange(len(dataset)), len(dataset) // 32)
+    front = whole._with(cut(whole.layers, BEHIND)[0], f"up to {BEHIND}")
+    run, rows = FrozenNetwork(front, len(dataset)), np.array_split(np.arange(len(dataset)), len(dataset) // 32)
     return np.concatenate([run(to_input(dataset.x[part])).astype(np.float16) for part in rows])
 
 
@@ -70,21 +69,16 @@ def batch(maps: NDArray[np.float16], rows: NDArray[np.int64]) -> Tensor:
     return torch.from_numpy(maps[rows]).float().contiguous(memory_format=torch.channels_last)
 
 
-def features(stage: nn.Module, maps: NDArray[np.float16]) -> NDArray[np.float32]:
+def features(stage: nn.Module, maps: NDArray[np.float16], half: bool = False) -> NDArray[np.float32]:
     """Features (N, F) of all samples."""
-    with torch.inference_mode():
+    with torch.inference_mode(), torch.autocast("cpu", torch.bfloat16, half):
         rows = np.array_split(np.arange(len(maps)), max(1, len(maps) // 128))
-        return np.concatenate([stage(batch(maps, part)).numpy() for part in rows])
-
-
-def between(first: State, last: State, alpha: float) -> State:
-    """Weights α of the way from the first to the last (WiSE-FT, Wortsman et al., 2022)."""
-    return {name: torch.lerp(of, last[name], alpha) if of.is_floating_point() else of for name, of in first.items()}
+        return np.concatenate([stage(batch(maps, part)).float().numpy() for part in rows])
 
 
 def tuned(
     stage: nn.Module, maps: NDArray[np.float16], dataset: DomainDataset, rows: NDArray[np.int64], how: Recipe, seed: int
-) -> State:
+) -> dict[str, Tensor]:
     """Train the stage and a linear classifier on these rows by balanced softmax; the state of the stage."""
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
@@ -96,22 +90,20 @@ def tuned(
     for p in stage.parameters():
         p.requires_grad_(not how.biases or p.ndim == 1)
     moved = [p for p in stage.parameters() if p.requires_grad]
-    optimizer = torch.optim.AdamW([{"params": moved}, {"params": head.parameters()}], lr=how.lr)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, how.steps)
     of_domain = [rows[dataset.domain[rows] == d] for d in np.unique(dataset.domain[rows])]
-    for step in range(how.steps):
+    steps = min(how.steps, -(-how.epochs * len(rows) // (PER_DOMAIN * len(of_domain))) or how.steps)
+    optimizer = torch.optim.AdamW([{"params": moved}, {"params": head.parameters()}], lr=how.lr)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    for step in range(steps):
         own = np.concatenate([rng.choice(of, PER_DOMAIN, replace=len(of) < PER_DOMAIN) for of in of_domain])
         x = batch(maps, own)
         if how.flips:
             x = torch.where(torch.from_numpy(rng.random(len(own)) < 0.5)[:, None, None, None], x.flip(3), x)
-        if step < how.head_first:
-            with torch.no_grad():
-                z = stage(x)
-        else:
-            z = stage(x)
+        with torch.set_grad_enabled(step >= how.head_first), torch.autocast("cpu", torch.bfloat16, how.half):
+            z = stage(x).float()
         loss = balanced_softmax_loss(head(z), y[own], domain[own], counts)
         if how.coral and len(of_domain) > 1:
-            loss = loss + how.coral * coral_penalty(list(z.split(PER_DOMAIN)))
+            loss = loss + how.coral * coral_penalty(z.view(len(of_domain), PER_DOMAIN, -1))
         if not torch.isfinite(loss):
             raise FloatingPointError(f"diverged in step {step}")
         optimizer.zero_grad()

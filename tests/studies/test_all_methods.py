@@ -175,4 +175,4 @@ def test_the_page_of_a_race_has_its_board_and_a_chart_if_a_method_is_behind(race
         assert f"**{0 if drawn else len(others)} tied with" in text
         assert ("](../images/first.png)" in text) == (tmp_path / "first.png").exists() == drawn
         for one in changed.leaderboard:
-            assert f"| `{one.method}` | {one.family} | {100 * one.validation:.1f} | {100 * one.test:.1f} |" in text
+            assert f"| `{one.method}` | {100 * one.validation:.1f} | {100 * one.test:.1f} |" in text

@@ -100,10 +100,11 @@ def test_ranked_by_validation_and_ties_by_cost() -> None:
         entrant("cheap", [0.2, 0.2, 0.2], [~right] * 3),
         entrant("worst", [0.1, 0.1, 0.1], [right] * 3),
         entrant("best", [0.3, 0.3, 0.3], [~right] * 3, DEAR),
+        entrant("also", [0.2, 0.2, 0.2], [right] * 3),  # as in a report, which finds runs in another order
     ]
     board = leaderboard(found)
-    assert [row.method for row in board] == ["best", "cheap", "dear", "worst"]
-    assert [row.validation for row in board] == [0.3, 0.2, 0.2, 0.1]
+    assert [row.method for row in board] == ["best", "also", "cheap", "dear", "worst"]
+    assert [row.validation for row in board] == [0.3, 0.2, 0.2, 0.2, 0.1]
 
 
 def test_accuracies_are_means_over_seeds() -> None:

@@ -23,7 +23,7 @@ PACKAGE = "crosstail.data.benchmarks"
 
 
 def data(
-    name: Annotated[str | None, Parameter(name="NAME")] = None,
+    name: Annotated[str, Parameter(name="NAME")],
     /,
     *,
     root: Path | None = None,
@@ -37,26 +37,17 @@ def data(
     Example: `crosstail data pacs --root pacs --download --check`
 
     Args:
-        name: A benchmark, NAME:FOLDER, or a file such as ./mine.py; without it, all are listed.
+        name: A benchmark, NAME:FOLDER, or a file such as ./mine.py.
         root: Folder of the data; default: the folder of that name in `$CROSSTAIL_DATA`.
         check: Compare the folder with the data sheet.
         quick: With --check: compare names and counts only, without reading the images.
         download: Download and unpack what is missing; an interrupted download resumes.
     """
     from crosstail.data.benchmarks._load import existing_sheet
-    from crosstail.reports.data_sheet import catalogue, sheet_document
+    from crosstail.reports.data_sheet import sheet_document
     from crosstail.reports.document import terminal
     from crosstail.reports.document.model import Heading
 
-    if name is None:
-        if root or check or quick or download:
-            raise ValueError(f"NAME is missing: {discovery.suggestion('', discovery.names(PACKAGE))}")
-        sheets = [existing_sheet(known) for known in discovery.names(PACKAGE)]
-        if as_json:
-            print(json.dumps([_brief(sheet) for sheet in sheets]))
-        else:
-            terminal.show(catalogue(sheets))
-        return
     name, named = with_folder(name)
     if named is not None and root is not None:
         raise ValueError(f"{name}:{named} names a folder already: remove --root")
@@ -112,8 +103,3 @@ def _check(module: ModuleType, sheet: "DataSheet", folder: Path, quick: bool, as
         terminal.show(check_blocks(report, quick))
     if not report.ok:
         raise SystemExit(1)
-
-
-def _brief(sheet: "DataSheet") -> dict[str, object]:
-    brief: dict[str, object] = {k: getattr(sheet, k) for k in ("name", "title", "summary", "images", "licence")}
-    return brief | {"domains": sheet.domains, "classes": len(sheet.classes), "protocols": sheet.protocols}

@@ -46,16 +46,16 @@ def reproduce(
         dry_run: Only say what is needed: data, device hours by a measured step, disk. No data are needed for it."""
     from crosstail.workflows import reproduce as work
 
-    if list_ or name is None:
-        if not list_:
-            raise ValueError("NAME is missing, such as table2: crosstail reproduce --list shows all")
+    if list_:
         _list(work.tables(), as_json)
         return
-    how: dict[str, Any] = {"data": data, "quick": quick, "algorithm": algorithm}
-    how |= {"backbone": backbone, "resolution": resolution}
-    for job in work.jobs(name, **{key: value for key, value in how.items() if key != "data"}):
+    if name is None:
+        raise ValueError("NAME is missing, such as table2: crosstail reproduce --list shows all")
+    how: dict[str, Any] = {"quick": quick, "algorithm": algorithm, "backbone": backbone, "resolution": resolution}
+    for job in work.jobs(name, **how):
         check_spec(job.spec, job.how["algorithm"])
     launcher = discovery.known("crosstail.sweeps.launchers", launcher, "launcher")
+    how["data"] = data
     import_torch()
     console = Console(stderr=True)
     if dry_run:
@@ -100,12 +100,11 @@ def _show(name: str, found: "Forecast", as_json: bool) -> None:
         return
     rows = []
     for need in found.needs:
-        state = "missing" if need.problems else "there"
         statistics = f"{need.full_passes / 1e6:,.1f} M" if need.full_passes else "–"
         cells = [f"{need.runs:,}", statistics, f"{need.seconds / 3600:,.1f} h", file_size(need.size)]
-        rows.append([need.data, state, file_size(need.download) if need.download else "?", *cells])
+        rows.append([need.data, need.state, file_size(need.download) if need.download else "?", *cells])
     header = ["data", "state", "download", "runs", "full passes", "time on one device", "disk"]
-    wrong = [problem for need in found.needs for problem in need.problems]
+    wrong = dict.fromkeys(problem for need in found.needs for problem in need.problems)
     seconds, disk = sum(need.seconds for need in found.needs), sum(need.size for need in found.needs)
     speed = "; ".join(f"{network}: {1 / each:,.1f} images/s" for network, each in found.per_image.items())
     blocks: list[Any] = [Table(title=name, header=header, rows=rows)]

@@ -12,17 +12,6 @@ from crosstail.reports.wording import several
 LISTED = 12  # classes
 
 
-def catalogue(sheets: Sequence[DataSheet]) -> list[Block]:
-    """All benchmarks, with their sizes."""
-    rows = []
-    for sheet in sheets:
-        images = f", {sheet.images:,} images" if sheet.images else ""
-        size = f"{len(sheet.domains)} domains, {len(sheet.classes)} classes{images}"
-        rows.append([sheet.name, f"{size}\n{sheet.summary}"])
-    more = Text("`crosstail data NAME` shows a data sheet and how to get the data.")
-    return [Table(header=["", ""], rows=rows, words_last=True), more]
-
-
 def sheet_document(sheet: DataSheet, root: Path | None, name: str) -> Document:
     """The whole data sheet, and the commands to get and use the data."""
     facts = [[name, text] for name, text in _facts(sheet) if text]

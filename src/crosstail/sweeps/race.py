@@ -200,7 +200,7 @@ def two_winners(found: Sequence[Entrant], results: Mapping[str, Summary]) -> lis
 
 
 def leaderboard(found: Sequence[Entrant]) -> list[Standing]:
-    """Rank by the selection metric, ties by cost; the test set only shows how certain the differences are.
+    """Rank by the selection metric, ties by cost, then name; the test set only shows how certain the differences are.
 
     Candidates for the recommendation are compared on validation, so that the test set has no say in it either.
     """
@@ -208,7 +208,7 @@ def leaderboard(found: Sequence[Entrant]) -> list[Standing]:
         return []
     # Rounded, so that equal values in another order of seeds have equal means.
     judged = {entrant.method: Judged.mean(list(entrant.validation.values())) for entrant in found}
-    ranked = sorted(found, key=lambda entrant: (-round(judged[entrant.method].score, 9), entrant.cost))
+    ranked = sorted(found, key=lambda one: (-round(judged[one.method].score, 9), one.cost, one.method))
     metric, shown = (COME, COME) if ranked[0].selected_on == COME else (DEFAULT, "balanced_accuracy")
     seeds = {one.method: [Answered(seed, given, metric) for seed, given in one.answers.items()] for one in ranked}
     leads = compare_methods(seeds, ranked[0].method, "pair_average")

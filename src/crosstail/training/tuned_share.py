@@ -92,9 +92,13 @@ def choose(said: Mapping[float, Answers]) -> Tuned:
 
 
 def tempered(answers: Answers) -> Answers:
-    """The same answers with the temperature of the lowest log loss, all pairs weighing the same."""
+    """The same answers with the temperature of the lowest log loss, all pairs of classes with training samples alike.
+
+    A second stage all but rules out other classes, for which an infinite temperature would be best.
+    """
     assert answers.log_p is not None
-    weights = balanced_weights(answers.y, answers.domain, len(answers.classes))
+    learnt = answers.counts.sum(axis=0)[answers.y] > 0
+    weights = balanced_weights(answers.y, answers.domain, len(answers.classes)) * learnt
     sharpness = np.exp(fit_sharpness(answers.log_p, answers.y, weights).log_sharpness)
     log_p = log_softmax(sharpness * answers.log_p.astype(np.float64), axis=1)
     return replace(answers, log_p=log_p, true=log_p[np.arange(len(answers)), answers.y])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -36,7 +36,7 @@ class Needs:
     """What a table takes on one benchmark."""
 
     data: str
-    folder: str
+    state: Literal["there", "incomplete", "missing"]
     problems: Sequence[str]
     """What is missing or wrong there; empty if the data are complete."""
     download: float
@@ -92,24 +92,21 @@ def jobs(name: str, *, quick: bool = False, algorithm: Sequence[str] = (), **cha
     for data in table["data"]:
         for number, own in enumerate(each, 1):
             fields = plan | own | {"dataset": data} | changes | ({"trials": 1, "seeds": 1} if quick else {})
-            how = {key: fields.pop(key) for key in ("algorithm", "trials", "seeds")} | {
-                "hparams": fields.pop("hparams", {})
-            }
+            how = {key: fields.pop(key, {}) for key in ("algorithm", "trials", "seeds", "hparams")}
             folder = data if len(each) == 1 else f"{data}-{number}"
             found.append(Job(folder, msgspec.convert(fields, RunSpec), how))
     return found
 
 
-def problems(data: str, *, quick: bool = False, root: Path | None = None) -> list[str]:
+def problems(data: str, *, quick: bool = False) -> list[str]:
     """What a benchmark's folder lacks, by names and numbers; images are not read."""
     from crosstail.data.benchmarks._check_folder import check_folder
-    from crosstail.data.benchmarks._image_folders import find_root
+    from crosstail.data.benchmarks._image_folders import ENVIRONMENT, find_root
 
+    if ENVIRONMENT not in os.environ:
+        return [f"no folder given: use --data or set {ENVIRONMENT}; `crosstail data` shows how to get the benchmarks"]
     module = discovery.find("crosstail.data.benchmarks", data, "benchmark")
-    try:
-        folder = find_root(module.SHEET, root)
-    except ValueError as error:
-        return [str(error)]
+    folder = find_root(module.SHEET)
     if not folder.exists():
         return [f"{folder}: there is no such folder"]
     own = getattr(module, "check", None)
@@ -177,7 +174,7 @@ def forecast(
     name: str, *, data: Path | None = None, quick: bool = False, progress: Progress = silent, **changes: Any
 ) -> Forecast:
     """What a table takes: data, device hours from one measured step of each network, and disk; no data are needed."""
-    from crosstail.data.benchmarks._image_folders import find_root
+    from crosstail.data.benchmarks._image_folders import ENVIRONMENT, find_root
     from crosstail.data.benchmarks._load import sheet_of
     from crosstail.sweeps import plan as planning
     from crosstail.sweeps.without_data import Measured, measure, price
@@ -192,17 +189,18 @@ def forecast(
         for job in (job for job in chosen if job.data == source):
             how = dict(job.how)
             plan = planning.make(job.spec, how.pop("algorithm"), domains=sheet.domains, **how)
-            network = f"{plan.shared.backbone}, {len(sheet.classes)} classes"
+            network = str(plan.shared.backbone)
             if network not in measured:
                 progress(f"measuring a step of {network}", done, len(_data(chosen)))
                 measured[network] = measure(plan.shared, sheet)
             prices += price(plan, sheet, measured[network])
-        missing = problems(source, quick=quick)
-        folder = str(find_root(sheet)) if "CROSSTAIL_DATA" in os.environ else ""
+        wrong = problems(source, quick=quick)
+        exists = ENVIRONMENT in os.environ and find_root(sheet).exists()
+        state: Any = "there" if not wrong else "incomplete" if exists else "missing"
         size = sum(archive.size or 0 for archive in sheet.archives if not archive.optional)
         runs, seconds, disk = (sum(getattr(one, key) for one in prices) for key in ("runs", "seconds", "size"))
         full = sum(one.runs * one.full_passes for one in prices)
-        found.append(Needs(source, folder, missing, size, runs, seconds, disk, full))
+        found.append(Needs(source, state, wrong, size, runs, seconds, disk, full))
     return Forecast(ONE.kind, {network: one.seconds for network, one in measured.items()}, found)
 
 

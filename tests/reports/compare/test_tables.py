@@ -356,3 +356,10 @@ def test_the_table_for_a_paper_has_a_caption_that_explains_it(make_run, tmp_path
     text = (tmp_path / "paper-photos.tex").read_text()
     for part in (r"\begin{table}", r"\caption{", r"\label{tab:paper-photos}", r"$^\dagger$", "Holm", r"\textbf{94.4"):
         assert part in text
+
+
+def test_of_methods_that_are_equal_on_validation_and_cost_the_first_name_is_the_reference(make_run, tmp_path):
+    for folder, name in (("a", "mmd"), ("b", "coral")):
+        make_run(folder, [[10, 6], [4, 0]], algorithm=name)
+    table = significance_table(method_runs(read_runs([tmp_path]).chosen)[0])
+    assert table["against"].tolist() == ["coral"]

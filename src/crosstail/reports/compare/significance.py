@@ -56,12 +56,12 @@ def best_on_validation(methods: dict[str, list[MethodRun]]) -> str | None:
     if any(run.validation is None for own in runs.values() for run in own):
         return None
 
-    def rank(method: str) -> tuple[float, Any]:
+    def rank(method: str) -> tuple[float, Any, str]:
         spec = runs[method][0].spec
         on, own = spec.selected_on, [run.selected_by for run in runs[method]]
         judged = float(np.mean([score(by[on], by["pair_average"], on) for by in own]))
         # A user's file is not imported by a report, and counts as costly.
-        return -round(judged, 9), (1,) if discovery.own_files(spec.method) else (0, cost(spec.method))
+        return -round(judged, 9), (1,) if discovery.own_files(spec.method) else (0, cost(spec.method)), method
 
     return min(methods, key=rank)
 

@@ -61,7 +61,7 @@ def unseen_blocks(results: Sequence[RunResult]) -> Iterator[Block]:
     yield Text(expectation(table), lead=True)
     loss, lost = known["loss"], "against the same domains when seen"
     if loss.notna().any():
-        lost += f"; most on {known.loc[loss.idxmax(), 'domain']}: {number(loss.max())}"
+        lost += f"; most on {known.iloc[int(loss.argmax())]['domain']}: {number(loss.max())}"
     cards = [Card("a new domain", f"{_whole(ends)} %", "90 % prediction interval")] if ends else []
     cards += [
         Card("mean of unseen domains", f"{number(known['unseen'].mean())} %", f"of {several(len(known), 'domain')}"),
