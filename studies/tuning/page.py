@@ -191,7 +191,8 @@ chosen on, and on the others; the set with the least gain; and the worst split.
 ## Recipes
 
 Beside the recipe above, on the same splits: pair average / few-shot pairs on the test samples, at α = ½ and 1 with the
-recipe above, then with the other one, and processor time. Single splits: differences of a few points are noise.
+recipe above, then with the other one, and processor time. Single splits: differences of a few points are noise. CORAL
+has the weight 1; BoDA's term is the rescaled one with ω = 0.1; `head first` trains the classifier alone for 15 steps.
 
 | recipe | set | ½ | 1 | other, ½ | other, 1 | time |
 |---|---|---|---|---|---|---|
@@ -199,6 +200,7 @@ recipe above, then with the other one, and processor time. Single splits: differ
 
 ## What was not run
 
-Whole-network finetuning with the same processor time, fastai's `fine_tune`, a plain timm script; BoDA's term while
-tuning; two stages; low rank; second stages fitted on features of held-out folds; and the splits missing above.
+Whole-network finetuning with the same processor time, fastai's `fine_tune`, a plain timm script; `--tune last` of the
+product, which trains `blocks.5` too; low rank; layer-wise decay; second stages fitted on features of held-out folds;
+radiographs; and the splits missing above.
 """
