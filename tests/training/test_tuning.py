@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -18,6 +19,9 @@ from crosstail.data import to_input
 from crosstail.metrics import Answers, value_on
 from crosstail.prediction.export import export
 from crosstail.prediction.predictor import Predictor
+from crosstail.reports.document import markdown
+from crosstail.reports.run.model_card import model_card
+from crosstail.reports.run.page import run_document
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
 from crosstail.training.folder import RunFolder
@@ -162,6 +166,9 @@ def test_each_share_is_compared_at_its_own_temperature():
     assert value_on(tempered(said), "log_loss") == pytest.approx(mean, abs=1e-6)
     np.testing.assert_allclose(-tempered(said).true, losses, atol=0.01)
     assert mean < value_on(said, "log_loss") - 0.1
+    unseen = replace(said, counts=np.array([[5, 0]]))  # samples of a class that has none in training say nothing
+    of_first = said.keep(said.y == 0)
+    np.testing.assert_allclose(tempered(unseen).log_p[said.y == 0], tempered(of_first).log_p)
     sure = {0.0: answers(rng.normal(0.5, 1, 400)), 1.0: answers(9 * rng.normal(1.2, 1, 400))}
     assert value_on(sure[1.0], "log_loss") > value_on(sure[0.0], "log_loss") and choose(sure).share == 1
 
@@ -192,9 +199,8 @@ def test_samples_of_a_group_count_as_one_and_pairs_weigh_the_same():
     assert choose(said(None)).share == 1 and choose(said(np.repeat(np.arange(6), 50))).share == 0
     # 270 samples of the first pair get better by a little, 30 of the second worse by more.
     y = np.r_[np.zeros(270, int), np.ones(30, int)]
-    worse = answers(base + np.where(y == 0, 0.4, -4), y=y)
-    assert choose({0.0: answers(base, y=y), 1.0: worse}).share == 0
-    assert choose({0.0: worse, 1.0: answers(base, y=y)}).share == 1
+    before, after = answers(base, y=y), answers(base + np.where(y == 0, 0.4, -2), y=y)
+    assert after.true.mean() > before.true.mean() and choose({0.0: before, 1.0: after}).share == 0
 
 
 def test_where_many_pairs_are_empty_validation_does_not_choose():
@@ -237,9 +243,18 @@ def test_a_tuned_run_predicts_and_is_exported_like_any_other(run, tmp_path):
     assert run.model().embed(torch.from_numpy(run.inputs.embedded().x[test.row]).float()).shape == (len(test), 1280)
 
 
-def test_the_final_model_takes_the_lower_of_the_shares_in_the_middle(run):
-    import msgspec
+def test_the_page_and_the_card_say_what_tuning_gained(run):
+    page, card = run_document(run, None), markdown.render(model_card(run, None, []))
+    share, tuned = f"{100 * run.result.tuned.share:.0f} % of the way", run.result.tuned
+    (start,) = [i for i, block in enumerate(page.blocks) if getattr(block, "text", "") == "What tuning gained"]
+    said, table = page.blocks[start + 1 : start + 3]
+    assert share in said.text and tuned.why in said.text and share in card
+    assert [row[0] for row in table.rows] == ["0", "0.25", "0.5", "0.75", "1"]
+    assert table.rows[1][1] == f"{100 * tuned.tried[1].pair_average:.1f}" and " to " in table.rows[1][3]
+    assert "the last step of stage one: validation chose only how far to tune" in card
 
+
+def test_the_final_model_takes_the_lower_of_the_shares_in_the_middle(run):
     results = [
         msgspec.structs.replace(run.result, tuned=msgspec.structs.replace(run.result.tuned, share=share))
         for share in (1, 0.75, 0, 0.5)

@@ -31,7 +31,7 @@ class _TimeLeft(TimeRemainingColumn):
 
     def render(self, task: Task) -> Text:
         left = task.fields.get("left")
-        return Text(left, "progress.remaining") if left else super().render(task)
+        return Text(left, "progress.remaining") if left else super().render(task) if task.completed else Text()
 
 
 def _bars(console: Console, width: int, *more: ProgressColumn) -> Progress:

@@ -33,6 +33,7 @@ def fit(
     compiled: Annotated[bool, Parameter(name="--compile")] = False,
     log: str | None = None,
     refit: bool = False,
+    dry_run: bool = False,
     as_json: Json = False,
 ) -> None:
     """Example: `crosstail fit photos/ --algorithm boda --second-stage retrain --out run`
@@ -45,7 +46,8 @@ def fit(
         devices: Number of processes per machine that share every batch, one device each.
         nodes: Number of machines; start the command on each with torchrun or srun.
         accumulate: Split each batch into this many parts to save memory.
-        compiled: Compile the network with torch.compile."""
+        compiled: Compile the network with torch.compile.
+        dry_run: Only estimate time, memory and disk space."""
     spec = options.spec(dataset=known_source(dataset))
     check_spec(spec)
     if log is not None:
@@ -75,8 +77,11 @@ def fit(
     with progress_bar(early) as shown:
         progress = after_notes(early, untold, told, shown)
         how: dict[str, Any] = {"hparams": hparams, "critical": critical, "refit": refit, "log": log}
-        fitted = fit(spec, out, **how, devices=machine, progress=progress, tell=untold.append)
+        fitted = fit(spec, out, **how, dry_run=dry_run, devices=machine, progress=progress, tell=untold.append)
     if not is_main_process():
+        return
+    if dry_run:
+        print(untold.pop())
         return
     if as_json:
         print(msgspec.json.encode(fitted.to_json()).decode())
@@ -87,7 +92,7 @@ def fit(
     questions = fitted.questions
     tables = [result_summary(results[0])] if len(results) == 1 else folds_summary(results)
     flags = flags_of_run(fitted.run)[:1] if final or len(results) == 1 else []
-    tables = [*critical_tables(Tested.of_results(results), questions, flags), *tables]
+    tables = [*critical_tables(Tested.of_results(results), questions, flags, narrow=True), *tables]
     terminal.show([*tables, *([summary(questions)] if questions else [])], console)
     if final is not None:
         console.print(f"\n{final.path}: {estimate_note(final.result)} {stopped(final.result)}")

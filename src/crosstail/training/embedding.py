@@ -94,6 +94,12 @@ class Embedder:
                 embed_waiting(v, len(rows))
         return features
 
+    def missing(self, rows: NDArray[np.int64]) -> float:
+        """Share of some rows whose plain view is not in the cache."""
+        kind = kind_of(self.x)
+        keys = [hashlib.sha256(kind.content(self.x, int(i))).digest() for i in rows]
+        return float(np.mean([self._known(key) is None for key in keys]))
+
     def _look(self, i: int) -> list[_View]:
         x, kind = self.x, kind_of(self.x)
         content = kind.content(x, i)

@@ -58,6 +58,11 @@ def finetunes(spec: RunSpec) -> bool:
     return not spec.frozen and _network(spec) is not None
 
 
+def tunes(spec: RunSpec) -> bool:
+    """Whether a pretrained network is trained, or the last of its stages."""
+    return spec.stages > 0 or finetunes(spec)
+
+
 def trained_backbone(spec: RunSpec) -> str:
     """What turns the inputs of training into features: the backbone, the head on frozen features, or nothing at all."""
     assert spec.backbone is not None

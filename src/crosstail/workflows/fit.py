@@ -14,13 +14,15 @@ from crosstail.prediction.critical import read_critical
 from crosstail.progress import Progress, labelled, silent
 from crosstail.reports.run.page import write_folds_page, write_page
 from crosstail.reports.run.two_questions import Questions
+from crosstail.reports.wording import duration, file_size
 from crosstail.storage import read_json
 from crosstail.sweeps.plan import Hparams, search_name
+from crosstail.training.cost import Cost, cost_of
 from crosstail.training.devices import ONE, Devices, is_main_process
 from crosstail.training.fit import train_run
 from crosstail.training.logs import logged
 from crosstail.training.refit import refit_spec, with_estimate
-from crosstail.training.resolve import first_stage_learns, resolve
+from crosstail.training.resolve import first_stage_learns, resolve, tunes
 from crosstail.training.result import RunResult, mean_counts, pooled_accuracy
 from crosstail.training.run import Run
 from crosstail.training.run_data import load_inputs
@@ -81,6 +83,7 @@ def fit(
     hparams: Path | None = None,
     critical: Sequence[str] = (),
     refit: bool = False,
+    dry_run: bool = False,
     devices: Devices = ONE,
     log: str | None = None,
     progress: Progress = silent,
@@ -97,6 +100,7 @@ def fit(
         critical: Classes that must not be missed, such as mel: pages show their recall at each site first. With a
             recall, such as mel=0.95, `predict` flags as many inputs as it takes to find this share of them.
         refit: Afterwards, train the final model on every sample, in OUT/refit, for the median of the selected steps.
+        dry_run: Only estimate time, memory and disk; there are no runs then.
         devices: Processes and devices that share every batch; all processes run this function and return the same.
         log: Also write a log: tensorboard (RUN/tensorboard).
         progress: Called as the work advances.
@@ -121,7 +125,15 @@ def fit(
     for note in source.source_notes if split_again else source.notes:
         tell(note)
     places = [out] if len(specs) == 1 else [out / (one.unseen or f"fold-{one.fold}") for one in specs]
-    refuse_foreign(out, own=all((place / "spec.json").exists() for place in places))
+    started = all((place / "spec.json").exists() for place in places)
+    refuse_foreign(out, own=started)
+
+    if (dry_run or tunes(spec)) and not started and is_main_process():
+        progress("measuring a few samples", 0, 1)
+        cost = cost_of(specs[0], load_inputs(specs[0], source), devices)
+        tell(_cost_note(cost, len(specs) + refit))
+    if dry_run:
+        return Fitted(out, [])
 
     def train(one: RunSpec, place: Path, after: Sequence[Run] = ()) -> Run:
         with ExitStack() as stack:
@@ -146,6 +158,14 @@ def fit(
     if len(runs) > 1 and is_main_process():
         write_folds_page(out, runs, final)
     return Fitted(out, runs, final, _notes(spec, runs))
+
+
+def _cost_note(cost: Cost, runs: int) -> str:
+    """An estimate as a sentence."""
+    each = f"each of the {runs} runs takes" if runs > 1 else "this takes"
+    needs = {"memory": cost.memory, "disk": cost.disk}
+    parts = [f"about {duration(cost.seconds)}", *(f"{file_size(of)} of {what}" for what, of in needs.items() if of)]
+    return f"{each} {' and '.join(filter(None, [', '.join(parts[:-1]), parts[-1]]))}, by a few measured samples"
 
 
 def _notes(spec: RunSpec, runs: Sequence[Run]) -> list[str]:

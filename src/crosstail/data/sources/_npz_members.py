@@ -1,6 +1,5 @@
 """Arrays of an .npz file; a large one that is not compressed is memory-mapped."""
 
-import os
 import struct
 import zlib
 from pathlib import Path
@@ -10,6 +9,8 @@ from zipfile import ZIP_STORED, BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
+
+from crosstail.machine import memory
 
 LARGE = 256 << 20  # bytes; a smaller array is read, so that its file may be replaced while it is in use
 _CHUNK = 1 << 20
@@ -24,7 +25,7 @@ def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
     """An array of an open .npz file, memory-mapped if it is large and not compressed."""
     with ZipFile(path) as archive:
         info = archive.getinfo(f"{name}.npy" if f"{name}.npy" in archive.namelist() else name)
-    if info.compress_type != ZIP_STORED and info.file_size > _memory():
+    if info.compress_type != ZIP_STORED and info.file_size > memory():
         size = f"{name} takes {info.file_size / 1e9:,.0f} GB, more than the memory of this machine"
         raise ValueError(f"{size}: save it with np.savez, without compression, and it is memory-mapped")
     if info.compress_type != ZIP_STORED or info.file_size < LARGE:
@@ -44,10 +45,6 @@ def read_member(path: Path, name: str, file: Any) -> NDArray[Any]:
     if total != info.CRC:
         raise BadZipFile(f"Bad CRC-32 for file {name}.npy")
     return x
-
-
-def _memory() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 def read_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:

@@ -37,7 +37,14 @@ def short_command(verb: str, spec: RunSpec, out: str, *flags: str) -> str:
     """
     named = [*READ, "labels", *["data_seed"] * (spec.data_seed != RunSpec.data_seed)]
     if verb == "fit":
-        named = ["algorithm", "second_stage", *["protocol"] * (spec.protocol != RunSpec.protocol), "folds", *named]
+        named = [
+            "algorithm",
+            "second_stage",
+            *["protocol"] * (spec.protocol != RunSpec.protocol),
+            "folds",
+            *["tune"] * (spec.stages > 0),
+            *named,
+        ]
     options = words(**{name: getattr(spec, name) for name in named})
     return shlex.join(["crosstail", verb, spec.dataset, *options, *flags, "--out", out])
 

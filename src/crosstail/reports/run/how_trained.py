@@ -10,7 +10,8 @@ from crosstail.training.result import RunResult
 
 def how_trained(result: RunResult, selected: str) -> str:
     """How long, and what was kept of it; `selected` says so for a run whose best evaluation was."""
-    return f"{length(result)} {fitted(result) or stopped(result) or selected}"
+    last = "The weights are those of its last step." if result.spec.stages and len(result.selected_steps) == 1 else ""
+    return f"{length(result)} {fitted(result) or stopped(result) or last or selected}"
 
 
 def taken_steps(result: RunResult) -> Sequence[int]:
@@ -41,6 +42,8 @@ def fitted(result: RunResult) -> str:
         return f"{begun}. {stopped(result)}"
     if spec.average == "swad":
         return f"{begun} of SWAD's average over stage one."
+    if spec.stages:
+        return f"{begun} of the last step of stage one: validation chose only how far to tune."
     return f"{begun} of step {first:,} of stage one, which has the best {selected_on(spec.selected_on)} on validation."
 
 

@@ -33,6 +33,7 @@ from crosstail.reports.run.no_look import no_look_blocks, points_of_run
 from crosstail.reports.run.tables import DISTANCE_COLUMNS, DISTANCE_NOTE, STATISTICS
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.trace import trace_charts
+from crosstail.reports.run.tuning import tuning_blocks
 from crosstail.reports.run.two_questions import Questions
 from crosstail.reports.run.unseen import unseen_blocks
 from crosstail.reports.run.verdict import next_steps, usable
@@ -82,6 +83,7 @@ def run_document(run: Run, about: Certainty | None, repeated: Sequence[str] = ()
         *usable(tested, [result], questions),
         *([Heading("Where does it fail?"), *fails] if fails else ()),
         *certainty(run, about),
+        *tuning_blocks(result),
         Heading("What next?"),
         *next_steps([result], tested, run.path),
         Heading("How was it made?", closed=True),
@@ -106,8 +108,10 @@ def folds_document(out: Path, runs: Sequence[Run], final: Run | None = None) -> 
     results = [run.result for run in runs]
     spec, tested, images = results[0].spec, Tested.of_results(results), len(results[0].input_shape) == 3
     dg, questions = spec.unseen_domains, Questions.of_runs([final] if final else runs)
+    about = Certainty.of(final) if final else None
     blocks = [
         *critical_blocks(tested, questions, flags_of_run(final) if final else []),
+        *no_look_blocks(points_of_run(about) if about else [], results[0].domains),
         Heading("Can I use it on a new domain?" if dg else "Can I use it?"),
         *(unseen_blocks(results) if dg else usable(tested, results, questions)),
         *(() if dg else _folds(results, tested)),

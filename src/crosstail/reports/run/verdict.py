@@ -18,6 +18,7 @@ from crosstail.reports.run.tables import headline
 from crosstail.reports.run.tested import Tested
 from crosstail.reports.run.two_questions import Questions, card_of, question_blocks
 from crosstail.reports.wording import estimate_note, has, interval, listing, number, several
+from crosstail.training.resolve import ON_ACTIVATIONS, SECOND_STAGE
 from crosstail.training.result import RunResult
 
 BAD, WEAK, GOOD = 50, 80, 90  # accuracy in %
@@ -161,6 +162,13 @@ def next_steps(results: Sequence[RunResult], of: Tested, out: Path) -> Iterator[
             yield Text("Find out what to expect on a new domain: leave out each domain in turn.")
             unseen = replace(grouped, protocol="dg", fold=None, folds=None, labels=None)
             yield Code(short_command("fit", unseen, f"{out}-dg", *critical))
+        if spec.tune == "none" and len(results[0].input_shape) == 3:
+            yield Text(
+                "Where the images are unlike those that the network was pretrained on, tuning its last stage may help. "
+                "It goes as far as validation supports; --dry-run says how long it takes."
+            )
+            tuned = replace(grouped, algorithm=ON_ACTIVATIONS, second_stage=SECOND_STAGE, tune="last")
+            yield Code(short_command("fit", tuned, f"{out}-tuned", *critical))
         yield Text("See whether another method is better on these data.")
         yield Code(short_command("race", grouped, f"{out}-race"))
     if spec.stop_at is None and not why:
