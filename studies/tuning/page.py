@@ -153,8 +153,9 @@ default classifier `blend` is fitted to the features of each α. α = 0 is the d
   {digits}. On HAM10000 it seems to, but {lesion_splits} splits do not show it: by lesion {lesions}, with opposite tails
   {opposite}. Single splits go from {low} to {high}.
 - **Where they are like it, the rule leaves them alone**: Office-Caltech10 {office}.
-- **In small confounded sets few-shot pairs lose** {confounded} points at α = 1, and validation does not notice: it says
-  little about rare pairs and nothing about those without training samples. The rule does not tune there.
+- **In small confounded sets few-shot pairs lose** {confounded} points at α = 1, mean over the splits of a set, and
+  validation does not notice: it says little about rare pairs and nothing about those without training samples. The
+  rule does not tune there.
 - **It is not the default** before HAM10000 shows a gain. The rule is below frozen features on {below} of {runs} splits,
   so `--tune last` is worth its time where photos are unlike ImageNet.
 - **Log loss must be compared after a temperature for each α.** `blend` is fitted to features that tuning has seen,
@@ -218,6 +219,6 @@ has the weight 1; BoDA's term is the rescaled one with ω = 0.1; `head first` tr
 ## What was not run
 
 Whole-network finetuning with the same processor time, fastai's `fine_tune`, a plain timm script; `--tune last` of the
-product, which trains `blocks.5` too; low rank; layer-wise decay; second stages fitted on features of held-out folds;
+product, which trains `blocks.5` too; 600 steps; biases and norms only; low rank; layer-wise decay; second stages fitted on features of held-out folds;
 radiographs; and the splits missing above.
 """
