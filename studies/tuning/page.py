@@ -219,6 +219,6 @@ has the weight 1; BoDA's term is the rescaled one with ω = 0.1; `head first` tr
 ## What was not run
 
 Whole-network finetuning with the same processor time, fastai's `fine_tune`, a plain timm script; `--tune last` of the
-product, which trains `blocks.5` too; 600 steps; biases and norms only; low rank; layer-wise decay; second stages fitted on features of held-out folds;
-radiographs; and the splits missing above.
+product, which trains `blocks.5` too; 600 steps; biases and norms only; low rank; layer-wise decay; second stages fitted
+on features of held-out folds; radiographs; and the splits missing above.
 """
