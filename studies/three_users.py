@@ -24,6 +24,7 @@ audit {data} --out audit.html
 race {data} --algorithm erm --algorithm bsoftmax --algorithm boda --steps 100 --out race
 fit {data} --tune none --out run
 evaluate run {data} --split test
+export run
 predict run {files} --coverage 0.9 --out answers.csv
 export run --format torch --out model.pt2
 """

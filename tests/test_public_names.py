@@ -34,6 +34,7 @@ def test_the_names_are_those_that_others_rely_on():
         "export",
         "fit",
         "graph",
+        "label",
         "load",
         "predict",
         "race",

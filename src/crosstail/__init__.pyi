@@ -15,6 +15,7 @@ from crosstail.workflows.evaluate import evaluate as evaluate
 from crosstail.workflows.export import export as export
 from crosstail.workflows.fit import fit as fit
 from crosstail.workflows.graph import graph as graph
+from crosstail.workflows.label import label as label
 from crosstail.workflows.predict import predict as predict
 from crosstail.workflows.race import race as race
 from crosstail.workflows.report import report as report

@@ -41,10 +41,9 @@ def answers(of: Answers, scores: NDArray[Any]) -> Answers:
     return replace(of, predicted=log_p.argmax(1), log_p=log_p, true=log_p[np.arange(len(of)), of.y])
 
 
-def blended(dataset: DomainDataset, z: NDArray[Any], on: NDArray[Any] | None = None) -> dict[str, Answers]:
-    """The answers of `blend` on features (N, F), fitted on those of the training samples (or on others of them)."""
-    train = given(dataset, "train", z if on is None else on)
-    head = find("blend").fit(replace(train, validation=given(dataset, "val", z)))
+def blended(dataset: DomainDataset, z: NDArray[Any]) -> dict[str, Answers]:
+    """The answers of `blend` on features (N, F), fitted on those of the training samples."""
+    head = find("blend").fit(replace(given(dataset, "train", z), validation=given(dataset, "val", z)))
     parts = [split for split in ("val", "test") if len(dataset.rows(split))]
     return {split: answers(unanswered(dataset, split), given(dataset, split, z).scored(head)) for split in parts}
 
@@ -74,5 +73,4 @@ def figures(said: Answers) -> dict[str, float | None]:
     found, loss = said.value(), said.value("log_loss").pair_average
     shots = found.shots(said.counts)
     values = {"pairs": found.pair_average, "few": shots["few"], "zero": shots["zero"], "tenth": found.tail}
-    made = {name: None if v is None else round(100 * v, 3) for name, v in values.items()}
-    return made | {"loss": None if loss is None else round(loss, 5)}
+    return {name: None if v is None else 100 * v for name, v in values.items()} | {"loss": loss}

@@ -57,7 +57,16 @@ def evidence(said: Said) -> dict[str, Any]:
         over = {name: test and [test.estimate, test.low, test.high, test.p_value] for name, test in both.items()}
         made[str(a)]["val"] |= {"over": over} if over else {}
     made["0.0"]["val"]["empty"] = float((val[0.0].counts == 0).mean())
-    return {"chosen": choose({a: parts["val"] for a, parts in said.items()}).share, "alphas": made}
+    return {"chosen": choose({a: parts["val"] for a, parts in said.items()}).share, "alphas": rounded(made)}
+
+
+def rounded(made: Any) -> Any:
+    """Figures with four decimals, which keeps the records small."""
+    if isinstance(made, dict):
+        return {name: rounded(of) for name, of in made.items()}
+    if isinstance(made, list):
+        return [rounded(of) for of in made]
+    return round(made, 4) if isinstance(made, float) else made
 
 
 def compared(one: Answers, other: Answers, metric: str) -> Difference | None:

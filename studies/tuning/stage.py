@@ -12,6 +12,7 @@ from crosstail.backbones._cuts import cut
 from crosstail.backbones._frozen import FrozenNetwork
 from crosstail.backbones._timm import TimmBackbone
 from crosstail.data import DomainDataset, to_input
+from crosstail.losses import BoDALoss
 from crosstail.losses.domains import coral_penalty
 from crosstail.losses.tails import balanced_softmax_loss
 
@@ -30,6 +31,7 @@ class Recipe:
     head_first: int = 0  # steps in which only the classifier is trained (LP-FT)
     biases: bool = False  # train biases and the scale and shift of batch norm only
     coral: float = 0.0  # weight of CORAL's term
+    boda: float = 0.0  # weight of BoDA's term, rescaled, after a tenth of the steps
     half: bool = True  # in bfloat16, which takes half the time where the processor has it
 
 
@@ -39,6 +41,7 @@ RECIPES = {
     "50 steps": Recipe(steps=50),
     "600 steps, 20 epochs": Recipe(steps=600, epochs=20),
     "CORAL": Recipe(epochs=10, coral=1.0),
+    "BoDA": Recipe(epochs=10, boda=0.1),
     "lr 3e-4": Recipe(epochs=10, lr=3e-4),
     "biases and norms, lr 1e-2": Recipe(epochs=10, lr=1e-2, biases=True),
     "head first": Recipe(epochs=10, head_first=15),
@@ -94,6 +97,7 @@ def tuned(
     steps = min(how.steps, -(-how.epochs * len(rows) // (PER_DOMAIN * len(of_domain))) or how.steps)
     optimizer = torch.optim.AdamW([{"params": moved}, {"params": head.parameters()}], lr=how.lr)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
+    alignment = BoDALoss(*counts.shape, width, counts, rescaled=True, synchronise=False)
     for step in range(steps):
         own = np.concatenate([rng.choice(of, PER_DOMAIN, replace=len(of) < PER_DOMAIN) for of in of_domain])
         x = batch(maps, own)
@@ -104,6 +108,8 @@ def tuned(
         loss = balanced_softmax_loss(head(z), y[own], domain[own], counts)
         if how.coral and len(of_domain) > 1:
             loss = loss + how.coral * coral_penalty(z.view(len(of_domain), PER_DOMAIN, -1))
+        if how.boda:
+            loss = loss + (how.boda if step >= steps / 10 else 0.0) * alignment(z, y[own], domain[own])
         if not torch.isfinite(loss):
             raise FloatingPointError(f"diverged in step {step}")
         optimizer.zero_grad()

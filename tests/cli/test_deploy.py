@@ -5,6 +5,8 @@ import io
 import json
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -166,14 +168,72 @@ def test_predict_says_which_question_its_answers_are_for(run, crosstail):
     assert "as frequent as in training; without --prior" in " ".join(other.split())
 
 
-def test_an_exported_file_says_how_to_answer_for_samples_as_they_come(run, crosstail):
-    crosstail("export run --format torch --out m.pt2 --site lagos").ok()
-    told = json.loads(Path("m.pt2.json").read_text())["as_they_come"]
-    plain = probabilities(rows_of(crosstail("predict run new.npy --site lagos")))
-    joint = plain ** told["power"] * np.array(told["factors"]) * np.array(told["training_shares"]["lagos"])
-    said = probabilities(rows_of(crosstail("predict run new.npy --site lagos --prior train")))
-    np.testing.assert_allclose(joint / joint.sum(1, keepdims=True), said, atol=1e-4)
-    assert list(told["training_shares"]) == ["lagos"] and "`as_they_come`" in Path("m.pt2.md").read_text()
+WITHOUT_US = """
+import sys
+sys.modules["crosstail"] = None
+import json
+import numpy as np
+file, site, *others = sys.argv[1:]
+x = np.load("new.npy")
+about = json.load(open(f"{file}.json"))
+given = {"x": x} if about["site"] else {"x": x, "site": np.full(len(x), [*about["sites"], "unknown"].index(site))}
+if site == "unknown":
+    given["site"][:] = -1
+if file.endswith(".onnx"):
+    import onnxruntime
+    session = onnxruntime.InferenceSession(file)
+    assert json.loads(session.get_modelmeta().custom_metadata_map["crosstail"])["sites"] == about["sites"]
+    found = session.run(None, given)
+else:
+    import torch
+    kept = {"crosstail.json": ""}
+    model = torch.export.load(file, extra_files=kept).module()
+    assert json.loads(kept["crosstail.json"])["sites"] == about["sites"]
+    found = [value.detach().numpy() for value in model(*map(torch.from_numpy, given.values()))]
+found = dict(zip(about["outputs"], found, strict=True))
+p = found["probabilities"]
+named = lambda of: [" | ".join(np.array(about["classes"])[row]) for row in of]
+rows = {"class": np.array(about["classes"])[p.argmax(1)].tolist(), "p": p.tolist()}
+rows |= {name: named(found[name]) for name in ("set", "alarm")}
+rows["review"] = [["no", "yes"][int(of)] for of in found["review"]]
+print(json.dumps(rows))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("format", "prior"), [("onnx", ""), ("onnx", "--prior prior.csv"), ("torch", "--prior train")])
+def test_an_exported_file_gives_the_answers_of_predict_to_a_program_without_us(run, crosstail, tmp_path, prior, format):
+    """Probabilities, classes, sets, alarms and reviews of every site, and of one that is fixed in the file."""
+    copy = shutil.copytree("run", tmp_path / "critical")
+    crosstail(FIT.replace("--out run", f"--critical c=0.9 --critical a=0.8 --out {copy}")).ok()
+    Path("prior.csv").write_text("class,share\na,0.8\nb,0.2\nc,0\n")
+    options, file = f"--coverage 0.8 {prior}", tmp_path / ("m.onnx" if format == "onnx" else "m.pt2")
+    for fixed, sites in (("", [*SITES, "unknown"]), ("--site lagos", ["lagos"])):
+        done = crosstail(f"export {copy} --format {format} {options} {fixed} --out {file}").ok()
+        assert "200 of the test samples" not in done.out and "test samples of v" in done.out
+        for site in sites:
+            words = [sys.executable, "-c", WITHOUT_US, str(file), site]
+            found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
+            rows = rows_of(
+                crosstail(f"predict {copy} new.npy {options} {'' if site == 'unknown' else f'--site {site}'}")
+            )
+            np.testing.assert_allclose(found["p"], probabilities(rows), atol=1e-5)
+            for name in ("class", "set", "alarm", "review"):
+                assert found[name] == [row[name] for row in rows], (site, name)
+    card = Path(f"{file}.md").read_text(encoding="utf-8")
+    assert "alarm (critical classes that it may be of)" in card and "fixed in the file" in card
+
+
+def test_an_export_without_a_file_says_what_a_file_needs(run, crosstail, refused, monkeypatch):
+    monkeypatch.setattr("crosstail.prediction.speed.SECONDS", 0.1)
+    before = sorted(Path().iterdir())
+    shown = crosstail("export run").ok().out
+    assert "inputs per second" in shown and "onnx" in shown and "torch" in shown
+    found = json.loads(crosstail("export run --json").ok().out)
+    for need in found.values():
+        assert need["size"] > 0 and need["per_second"] > 0 and 10 < need["memory"] < 4000
+    assert found["torch"]["memory"] > found["onnx"]["memory"] and sorted(Path().iterdir()) == before
+    assert "--prior estimate needs inputs" in refused("export run --prior estimate --format torch --out m.pt2")
 
 
 def test_a_prior_from_a_file_and_from_training(run, crosstail):
@@ -402,7 +462,7 @@ def test_a_sweep_keeps_the_probabilities_of_the_selected_trial_only(run, crossta
 def test_a_class_that_must_not_be_missed_is_flagged_from_the_threshold_of_its_site(run, crosstail, tmp_path):
     copy = shutil.copytree("run", tmp_path / "critical")
     shown = crosstail(FIT.replace("--out run", f"--critical c=0.9 --critical b --out {copy}")).ok().out
-    assert "Flagged by predict --site SITE" in shown and "2 of 4" not in shown
+    assert "c: flagged by predict --site SITE" in shown and "2 of 4" not in shown
     found, given = Run(copy), Run(copy).calibration
     assert found.result.critical == {"c": 0.9, "b": None}
     test = found.held_out.test
@@ -429,6 +489,12 @@ def test_a_class_that_must_not_be_missed_is_flagged_from_the_threshold_of_its_si
     assert first["alarm"] in ([], ["c"]) and isinstance(first["review"], bool)
     assert "c=0.9 --critical b" in (copy / "model_card.md").read_text(encoding="utf-8")
     crosstail(f"evaluate {copy} v.npz --split test").ok()
+    x, y, d = draw([[30, 30, 30], [30, 30, 30]], 9)
+    np.savez(tmp_path / "other.npz", x=x, y=y, domain=d, domains=["lagos", "rome"], classes=["a", "b", "c"])
+    shown = crosstail(f"evaluate {copy} {tmp_path}/other.npz --out {tmp_path}/e.html").ok().out
+    p = [Predictor(copy).probabilities(x[(y == 2) & (d == at)], site)[:, 2] for at, site in ((0, 1), (1, UNKNOWN))]
+    for name, own, bound in (("lagos", p[0], least), ("rome", p[1], every[3])):
+        assert f"\n{name} " in shown and f"{(own >= bound - 1e-6).sum()} of 30" in shown
     crosstail(FIT.replace("--out run", f"--critical c=0.999 --out {copy}")).ok()
     done = crosstail(f"predict {copy} new.npy --site berlin")
     assert {row["alarm"] for row in rows_of(done)} == {"c"} and "so every input is flagged" in " ".join(

@@ -60,7 +60,8 @@ def test_the_recipe_of_the_card_gives_the_predictions_of_the_run(crosstail):
         views.append(
             np.asarray(image.crop((left, top, left + side, top + side)).resize((224, 224), Image.Resampling.BILINEAR))
         )
-    (found,) = onnxruntime.InferenceSession("m.onnx").run(None, {"x": np.stack(views)})
+    given = {"x": np.stack(views), "site": np.full(len(views), -1)}
+    (found,) = onnxruntime.InferenceSession("m.onnx").run(None, given)
     rows = json.loads(crosstail("predict run photos/inside --json").out)
     expected = np.array([[row["probabilities"][name] for name in card["classes"]] for row in rows])
     assert [row["input"] for row in rows] == [str(file) for file in files]

@@ -135,6 +135,16 @@ def test_ten_thousand_photos_are_at_most_60_megabytes_and_open_in_three_seconds(
     assert browser.execute_script(SEEN) == [names[9_876]]
 
 
+def test_a_page_says_what_is_not_known(tmp_path):
+    Image.new("RGB", (30, 20)).save(tmp_path / "a.png")
+    for asked, said in ((False, "With `--coverage`, those that need a look"), (True, "0 of 1 photos need a look")):
+        review = Review(ImageFiles(tmp_path, ["a.png"]), ["a.png"], ["a", "b"], [None], asked)
+        review.add(np.arange(1), np.array([[0.9, 0.1]]), None, [[]])
+        review.save(tmp_path / "page.html", "one")
+        text = (tmp_path / "page.html").read_text(encoding="utf-8")
+        assert said.replace("`--coverage`", "<code>--coverage</code>") in text
+
+
 def test_thumbnails_are_as_large_as_there_is_room():
     few, many = Thumbnails(10), Thumbnails(20_000)
     assert few.side == 240 and many.side == 112 and many.most * 10_000 * 4 / 3 <= SIZE

@@ -14,7 +14,8 @@ import torch
 from crosstail import data
 from crosstail.prediction import export as exporting
 from crosstail.prediction.export import Differs, export
-from crosstail.prediction.predictor import UNKNOWN, Predictor
+from crosstail.prediction.familiar import Familiar
+from crosstail.prediction.predictor import Predictor
 from crosstail.testing import save_separable
 from crosstail.training import RunSpec
 from crosstail.training.fit import train_run
@@ -29,13 +30,17 @@ for folder in folders:
     if name == "m.onnx":
         import onnxruntime
         session = onnxruntime.InferenceSession(f"{folder}/{name}")
-        assert [(i.name, i.shape[0]) for i in session.get_inputs()] == [("x", "batch")]
-        model = lambda x: session.run(None, {"x": x})[0]
+        names = [i.name for i in session.get_inputs()]
+        assert names in (["x"], ["x", "site"]) and {i.shape[0] for i in session.get_inputs()} == {"batch"}
+        unknown = lambda x: {"site": np.full(len(x), -1)} if "site" in names else {}
+        model = lambda x: session.run(None, {"x": x, **unknown(x)})[0]
         assert "torch" not in sys.modules
     else:
         import torch
-        loaded = torch.export.load(f"{folder}/{name}").module()
-        model = lambda x: loaded(torch.from_numpy(x)).detach().numpy()
+        loaded = torch.export.load(f"{folder}/{name}")
+        more = len(loaded.graph_signature.user_inputs) - 1
+        loaded = loaded.module()
+        model = lambda x: loaded(torch.from_numpy(x), *[torch.full((len(x),), -1)] * more)[0].detach().numpy()
     x = np.load(f"{folder}/x.npy")
     np.save(f"{folder}/p.npy", np.concatenate([model(x[:1]), model(x[1:4]), model(x[4:])]))
 """
@@ -56,6 +61,10 @@ def save_mixed(path):
     domain, y = np.divmod(np.arange(240) % 4, 2)
     x = rng.normal(size=(240, 6)) + 2 * (y + domain)[:, None]
     np.savez(path, x=x.astype(np.float32), y=y, domain=domain)
+
+
+def only_probabilities(said):
+    return lambda x: said({"x": x})[0]
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +134,7 @@ def test_a_site_is_fixed_in_the_head_of_a_second_stage(runs, tmp_path, format, n
     predictor = Predictor(runs / "blend")
     assert predictor.run.result.known.test.average > predictor.run.result.test.average + 0.2
     export(runs / "blend", tmp_path / name, format, site="1")
-    read = exporting.WRITERS[format][1](tmp_path / name)
+    read = only_probabilities(exporting.WRITERS[format][1](tmp_path / name))
     x = np.random.default_rng(1).normal(2, 1, (9, 6)).astype(np.float32)  # where both domains have samples
     model = predictor.algorithm
     with torch.no_grad():
@@ -140,7 +149,9 @@ def test_comparing_keeps_no_activations(runs, tmp_path, format, name):
     export(runs / "frozen", tmp_path / name, format)
     kept = []
     with torch.autograd.graph.saved_tensors_hooks(kept.append, lambda tensor: tensor):
-        exporting.WRITERS[format][1](tmp_path / name)(np.zeros((3, 12, 12, 3), np.uint8))
+        exporting.WRITERS[format][1](tmp_path / name)(
+            {"x": np.zeros((3, 12, 12, 3), np.uint8), "site": np.arange(3) - 1}
+        )
     assert not kept
 
 
@@ -164,8 +175,8 @@ def test_without_a_site_the_domain_is_unknown(runs, tmp_path):
         export(runs / run, tmp_path / "m.pt2", "torch")
         card = json.loads((tmp_path / "m.pt2.json").read_text(encoding="utf-8"))
         assert card["site"] is None and ("known" in card) == known
-    export(runs / "vectors", tmp_path / "m.pt2", "torch", site="1")  # dann ignores it
-    assert json.loads((tmp_path / "m.pt2.json").read_text(encoding="utf-8"))["site"] is None
+    check = export(runs / "vectors", tmp_path / "m.pt2", "torch", site="1")  # dann ignores it
+    assert check.notes == ["dann does not use the site; only the temperature of its probabilities does"]
     with pytest.raises(ValueError, match=r"'2'.*0, 1"):
         export(runs / "sites", tmp_path / "other.pt2", "torch", site="2")
     assert not (tmp_path / "other.pt2").exists()
@@ -185,7 +196,7 @@ def test_the_card_says_what_goes_in_and_out(runs, tmp_path):
 
 def test_what_only_training_needs_is_not_in_the_file(runs, tmp_path):
     export(runs / "vectors", tmp_path / "m.pt2", "torch")
-    kept = {name.split(".")[1] for name in torch.export.load(tmp_path / "m.pt2").state_dict}
+    kept = {name.split(".")[1] for name in torch.export.load(tmp_path / "m.pt2").state_dict if "." in name}
     assert kept == {"backbone", "head"}
     assert any("discriminator" in name for name in Predictor(runs / "vectors").algorithm.state_dict())
 
@@ -193,21 +204,21 @@ def test_what_only_training_needs_is_not_in_the_file(runs, tmp_path):
 @pytest.mark.parametrize("wrong", [lambda p: p + 2e-4, lambda p: p[:, ::-1], lambda p: p * np.nan])
 def test_a_file_that_differs_is_not_kept(runs, tmp_path, monkeypatch, wrong):
     write, read = exporting.WRITERS["torch"]
-    spoilt = write, lambda file: lambda x: wrong(read(file)(x))
+    spoilt = write, lambda file: lambda given: [wrong(read(file)(given)[0])]
     monkeypatch.setitem(exporting.WRITERS, "torch", spoilt)
     with pytest.raises(Differs, match="differs from the run on random inputs"):
         export(runs / "vectors", tmp_path / "m.pt2", "torch")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_same_class_is_part_of_the_comparison(runs, monkeypatch):
-    predictor = Predictor(runs / "vectors")
-    monkeypatch.setattr(
-        predictor, "probabilities", lambda x, domain: np.tile(np.float32([0.33334, 0.33333, 0.33333]), (len(x), 1))
-    )
-    said = lambda x: np.tile(np.float32([0.33333, 0.33334, 0.33333]), (len(x), 1))  # noqa: E731
+def test_the_same_class_is_part_of_the_comparison(runs, tmp_path, monkeypatch):
+    ours, theirs = (np.float32([0.33334, 0.33333, 0.33333]), np.float32([0.33333, 0.33334, 0.33333]))
+    monkeypatch.setattr(Predictor, "scored", lambda self, z, domain: np.tile(np.log(ours), (len(z), 1)))
+    write, _ = exporting.WRITERS["torch"]
+    spoilt = write, lambda file: lambda given: [np.tile(theirs, (len(given["x"]), 1))]
+    monkeypatch.setitem(exporting.WRITERS, "torch", spoilt)
     with pytest.raises(Differs):
-        exporting._compare(predictor, UNKNOWN, said, None, None)
+        export(runs / "vectors", tmp_path / "m.pt2", "torch")
 
 
 def test_mistakes_get_a_sentence(runs, tmp_path, monkeypatch):
@@ -241,3 +252,17 @@ def test_an_export_into_the_folder_of_the_run_may_be_repeated(runs):
     for _ in range(2):
         export(runs / "vectors", runs / "vectors" / "m.pt2", "torch")
     assert Predictor(runs / "vectors").classes
+
+
+@pytest.mark.parametrize(("format", "name"), FORMATS.items())
+def test_a_file_says_what_is_unlike_anything_in_training(runs, tmp_path, format, name):
+    export(runs / "blend", tmp_path / name, format)
+    card = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))
+    x = np.random.default_rng(1).normal(2, 1, (60, 6)).astype(np.float32)
+    x[::3] += 30
+    site, predictor = (np.arange(60) % 3 - 1), Predictor(runs / "blend")
+    said = exporting.WRITERS[format][1](tmp_path / name)({"x": x, "site": site})
+    found = dict(zip(card["outputs"], said, strict=True))["unlike_training"]
+    far = predictor.distances(predictor.features(x), site)
+    np.testing.assert_array_equal(found, far > Familiar.of(predictor).limits[site])
+    assert found[::3].all() and found.mean() < 0.6

@@ -1,6 +1,7 @@
 """Selection as in DomainBed and SubpopBench, against loops over the records of a sweep."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
@@ -183,8 +184,18 @@ def test_mistakes(swept, tmp_path, changes, rule, message) -> None:
 def test_a_sweep_without_the_runs_for_a_rule_says_so(swept, run, tmp_path) -> None:
     spec = RunSpec(dataset=str(swept[0].parent / "v.npz"), protocol="dg", unseen="1", **SMALL)
     run(plan.make(spec, ["erm"], trials=1, seeds=1), Store(tmp_path / "sweep"))
-    with pytest.raises(ValueError, match="lacks runs that leave out one more domain: sweep with --rule leave_one"):
+    with pytest.raises(ValueError, match="lacks runs that leave out one more domain: give its sweep"):
         select(tmp_path / "sweep", rule="leave_one_domain_out")
     with pytest.raises(ValueError, match="two ways to select"):
         select(tmp_path / "sweep", rule="oracle", select_on="average")
     assert Path(select(tmp_path / "sweep", rule="oracle").file).name == "selected-oracle.json"
+
+
+def test_a_trial_without_one_of_its_runs_is_not_selected(swept, tmp_path) -> None:
+    folder = shutil.copytree(swept[0], tmp_path / "sweep")
+    before = select(folder, rule="leave_one_domain_out").chosen
+    choice = before[0]
+    spec = choice.plan.leaving_two(choice.method, choice.hparams)[0]
+    shutil.rmtree(folder / "runs" / spec.key)
+    after = {c.name: c for c in select(folder, rule="leave_one_domain_out").chosen}
+    assert after[choice.name].trial != choice.trial and after[choice.name].missing == 1

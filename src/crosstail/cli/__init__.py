@@ -22,7 +22,7 @@ from crosstail import __version__, discovery
 
 LONGEST = 900  # characters of an error
 VERBS = (
-    *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "compare", "graph", "export"),
+    *("demo", "audit", "data", "fit", "embed", "evaluate", "predict", "label", "compare", "graph", "export"),
     *("sweep", "reproduce", "race", "status", "select", "report", "list", "new"),
 )
 _PLACES = {"list": "list_:list_", "sweep": "sweep:app"}  # where the file's function is not named after its verb

@@ -58,7 +58,7 @@ def evaluate(
         if found.answers.informed is not None and unseen:
             console.print(f"note: new to the model, so they stay unknown: {', '.join(unseen)}", soft_wrap=True)
         tested = replace(Tested.of_answers(found.answers), critical=list(evaluated.predictor.run.result.critical))
-        tables = critical_tables(tested, evaluated.questions, flags_of_evaluated(found))
+        tables = critical_tables(tested, evaluated.questions, flags_of_evaluated(found), narrow=True)
         terminal.show(
             [
                 *tables,

@@ -92,7 +92,7 @@ def fit(
     questions = fitted.questions
     tables = [result_summary(results[0])] if len(results) == 1 else folds_summary(results)
     flags = flags_of_run(fitted.run)[:1] if final or len(results) == 1 else []
-    tables = [*critical_tables(Tested.of_results(results), questions, flags), *tables]
+    tables = [*critical_tables(Tested.of_results(results), questions, flags, narrow=True), *tables]
     terminal.show([*tables, *([summary(questions)] if questions else [])], console)
     if final is not None:
         console.print(f"\n{final.path}: {estimate_note(final.result)} {stopped(final.result)}")

@@ -178,6 +178,6 @@ def _covered(
         y, domain = found.y[one.rows], found.domain[one.rows]
         about = {"inside": one.members[np.arange(len(y)), y], "size": one.members.sum(1), "review": one.review}
         parts.append(pd.DataFrame({"domain": domain, "class": y, **about}))
-        raised.append(one.alarms)
-    alarms = None if decision.alarms is None else (decision.alarms, np.concatenate([*filter(None, raised)]))
+        raised += [] if one.alarms is None else [one.alarms]
+    alarms = None if decision.alarms is None else (decision.alarms, np.concatenate(raised))
     return pd.concat(parts, ignore_index=True), alarms

@@ -71,6 +71,8 @@ class Review:
     names: Sequence[str]
     classes: Sequence[str]
     sites: Sequence[str | None]
+    asked: bool = False
+    """Whether photos are marked that need a look."""
     thumbnails: Thumbnails = field(init=False)
     parts: list[tuple[NDArray[Any], ...]] = field(default_factory=list)
     flags: list[Sequence[str]] = field(default_factory=list)
@@ -104,7 +106,7 @@ class Review:
         look, unlike = (np.array(of) for of in zip(*((bool(own), UNLIKE in own) for own in self.flags), strict=True))
         order = np.lexsort((p[:, 0], ~look, ~unlike))[:MOST]
         notes = [f"{int(look.sum()):,} of {len(rows):,} photos need a look. The least sure come first."]
-        if not look.any():
+        if not self.asked and not look.any():
             notes = [
                 f"{len(rows):,} photos, the least sure first. With `--coverage`, those that need a look are marked."
             ]

@@ -1,7 +1,6 @@
 """The trial and the step of every search that a rule selects, and the test accuracies there."""
 
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from pathlib import Path
 from statistics import fmean
 
@@ -22,7 +21,9 @@ def judge(rule: Rule, runs: Path, results: Mapping[str, Summary], plan: Plan, me
     rule.check(plan.shared)
     specs = [s for search in plan.searches for hparams in search.drawn[method] for s in search.runs(method, hparams)]
     values = {spec.key: _selected(rule, runs, spec)[0] for spec in specs if spec.key in results}
-    return {key: None if value is None else Judged(value, value) for key, value in values.items()}
+    found = {key: None if value is None else Judged(value, value) for key, value in values.items()}
+    # Without a run that leaves out one more domain, a trial is not finished.
+    return {key: one for key, one in found.items() if one or not rule.left_out}
 
 
 def tested(
@@ -55,7 +56,7 @@ def _selected(rule: Rule, runs: Path, spec: RunSpec) -> tuple[float | None, Eval
         ]
     values = {}
     for step in own:
-        found = [value for splits in known if (value := rule.value(splits[step])) is not None]
+        found = [value for of in known if step in of and (value := rule.value(of[step])) is not None]
         if len(found) == len(known):
             values[step] = fmean(found)
     best = max(values, key=lambda step: values[step], default=max(own))
@@ -73,12 +74,7 @@ def _final(record: Evaluation) -> Evaluation | Averaged:
     return record.averaged or record
 
 
-@lru_cache(maxsize=1000)
 def _evaluations(runs: Path, key: str) -> dict[int, Evaluation]:
-    """The evaluations of the last stage of a finished run, by step."""
-    if not (runs / key / "result.json").exists():
-        raise ValueError(
-            f"{runs.parent} lacks runs that leave out one more domain: sweep with --rule leave_one_domain_out"
-        )
+    """The evaluations of the last stage of a finished run, by step; none of a run that is not finished."""
     records = RunFolder(runs / key).records()
     return {record.step: record for record in records if record.stage == records[-1].stage}

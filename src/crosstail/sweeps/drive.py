@@ -51,33 +51,26 @@ def sweep(
 
 def _unfinished(plan: Plan, store: Store, rule: Rule | None) -> bool:
     """Whether any run is left to do."""
-    if not all(store.has(job.spec.key) for job in leaving_two(plan)):
+    if not all(store.has(job.spec.key) for job in trials(plan)):
         return True
     chosen = choices(store, store.results(), plan, rule=rule)
-    return not all(store.has(key) for choice in chosen for own in (*choice.keys, *choice.finals()) for key in own)
+    return not all(store.has(key) for choice in chosen for own in choice.finals() for key in own)
 
 
-def leaving_two(plan: Plan) -> list[Job]:
-    """The runs that leave out two domains, each once."""
-    jobs = [
-        Job(spec, f"trial {trial}")
-        for part in plan.searches
-        for method in plan.methods
-        for trial, hparams in enumerate(part.drawn[method])
-        for spec in part.leaving_two(method, hparams)
-    ]
-    return list({job.spec.key: job for job in jobs}.values())
+def trials(plan: Plan, keep: bool = False) -> list[Job]:
+    """The runs of all trials, which `keep` probabilities if they are the final ones, and those that leave out two."""
+    found, more = list[Job](), dict[str, Job]()
+    for part in plan.searches:
+        for method in plan.methods:
+            for trial, hparams in enumerate(part.drawn[method]):
+                name = f"trial {trial}"
+                found += [Job(spec, name, keep=keep and plan.trials == 1) for spec in part.runs(method, hparams)]
+                more |= {spec.key: Job(spec, name) for spec in part.leaving_two(method, hparams)}
+    return [*found, *more.values()]
 
 
 def _events(plan: Plan, store: Store, launcher: Launcher, keep: bool, rule: Rule | None) -> Iterator[Event]:
-    trials = [
-        Job(spec, f"trial {trial}", keep=keep and plan.trials == 1)
-        for part in plan.searches
-        for method in plan.methods
-        for trial, hparams in enumerate(part.drawn[method])
-        for spec in part.runs(method, hparams)
-    ]
-    yield from complete(store, launcher, [*trials, *leaving_two(plan)])
+    yield from complete(store, launcher, trials(plan, keep))
     first, jobs = [], []
     for choice in choices(store, store.results(), plan, rule=rule):
         if choice.trial is not None:

@@ -19,7 +19,7 @@ from crosstail.data import DomainBatches, DomainDataset, load_source, protocols
 from crosstail.machine import cores
 from crosstail.progress import Progress, labelled, silent
 from crosstail.second_stages import FittedStage
-from crosstail.sweeps.drive import check, leaving_two
+from crosstail.sweeps.drive import check, trials
 from crosstail.sweeps.first_stages import with_first_stages
 from crosstail.sweeps.plan import Plan
 from crosstail.sweeps.worker import Job, inputs
@@ -82,7 +82,9 @@ def estimate(plan: Plan, workers: int, progress: Progress = silent) -> tuple[lis
         for method, spec in specs.items():
             costs[method] = _measured(spec, inputs(spec), labelled(progress, f"measuring {method}"))
     taken = dict.fromkeys(plan.methods, 0.0)
-    for phase in _phases(plan):
+    best = [search.finals(method, search.drawn[method][0]) for search in plan.searches for method in search.methods]
+    seeds = [Job(spec) for finals in best for specs in finals[1:] for spec in specs]  # as if the first trial were best
+    for phase in (trials(plan), seeds):
         jobs = with_first_stages(lambda key: False, phase)
         asked, owner = {job.spec.key for job in phase}, {job.after: job.spec.method for job in jobs.values()}
         for later in (False, True):
@@ -96,17 +98,6 @@ def estimate(plan: Plan, workers: int, progress: Progress = silent) -> tuple[lis
             seconds += max(free)
     number = plan.runs_per_method + plan.more_per_method
     return [SweepCost(method, number, taken[method], number * costs[method].size) for method in plan.methods], seconds
-
-
-def _phases(plan: Plan) -> tuple[list[Job], list[Job]]:
-    """The trials, and the further seeds as if the first trial were the best one."""
-    first, later = [], []
-    for search in plan.searches:
-        for method in search.methods:
-            drawn = search.drawn[method]
-            first += [Job(spec) for hparams in drawn for spec in search.runs(method, hparams)]
-            later += [Job(spec) for specs in search.finals(method, drawn[0])[1:] for spec in specs]
-    return [*first, *leaving_two(plan)], later
 
 
 def _measured(spec: RunSpec, loaded: Inputs, progress: Progress = silent) -> _RunCost:

@@ -1,4 +1,4 @@
-"""Contract checks for the other parts: metrics, backbones, data sets and selection rules."""
+"""Contract checks for the other parts: metrics, backbones and data sets."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,13 +1,16 @@
 """A model as one file for other programs."""
 
 import json
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from crosstail.prediction import export as exporting
-from crosstail.prediction.export import Check
+from crosstail.prediction.export import BATCH, SUFFIXES, Check, example_of, has_onnx
+from crosstail.prediction.sets import Per
+from crosstail.prediction.speed import Need, need_of
 from crosstail.progress import Progress, silent
 from crosstail.reports.document import markdown
 from crosstail.reports.run.certainty_data import Certainty
@@ -34,16 +37,25 @@ def export(
     out: Path,
     format: Literal["onnx", "torch"] = "onnx",
     site: str | None = None,
+    prior: str | None = None,
+    coverage: float | None = None,
+    per: Per = "pair",
     trust: bool = False,
     progress: Progress = silent,
 ) -> Exported:
-    """Export the whole model, from inputs to probabilities, and check that it agrees with the run.
+    """Export the whole model, from inputs to the answers of `predict`, and check that it agrees with the run.
+
+    The file takes inputs and, unless one is fixed, the site of each. It gives probabilities, with a coverage also
+    prediction sets, and for critical classes that have to reach a recall also alarms.
 
     Args:
         run: Folder of a finished run.
         out: File to write; FILE.json beside it describes inputs and outputs, FILE.md is a model card.
         format: ONNX, or a .pt2 file for torch.export.
-        site: Domain of the run that the inputs are from; without it, the domain is unknown.
+        site: Domain of the run that all inputs are from.
+        prior: How frequent the classes are, as in `predict`: `uniform`, `train` or a .csv file.
+        coverage: Add prediction sets that contain the true class with this probability.
+        per: Groups for which the coverage holds separately.
         trust: Run the Python files that are stored with the run.
         progress: Called as the two are compared.
 
@@ -51,13 +63,28 @@ def export(
         crosstail.prediction.export.Differs: The file and the run predict different things.
     """
     run = existing_run(run)
-    trained, notes = Run(run), list[str]()
-    check = exporting.export(run, out, format, dataset=trained.dataset, site=site, trust=trust, progress=progress)
+    trained = Run(run)
+    how: dict[str, Any] = {"site": site, "prior": prior, "coverage": coverage, "per": per, "trust": trust}
+    check = exporting.export(run, out, format, dataset=trained.dataset, **how, progress=progress)
     description = json.loads(out.with_name(f"{out.name}.json").read_text(encoding="utf-8"))
-    if site and description["site"] is None:
-        notes.append(f"{trained.result.spec.method} does not use the site")
     card = model_card(trained, Certainty.of(trained), duplicates(trained), description)
     write_whole(out.with_name(f"{out.name}.md"), markdown.render(card).encode())
-    if trained.dataset is None:
-        notes.append(f"the run's data, {trained.result.spec.dataset}, are missing or have changed")
-    return Exported(out, check, notes)
+    missing = f"the run's data, {trained.result.spec.dataset}, are missing or have changed"
+    return Exported(out, check, [*check.notes, *[missing] * (trained.dataset is None)])
+
+
+def needs(run: Path, *, trust: bool = False, progress: Progress = silent) -> dict[str, Need]:
+    """What files of a model would need on this machine, by format.
+
+    Args:
+        run: Folder of a finished run.
+        trust: Run the Python files that are stored with the run.
+        progress: Called as files are compared with the run.
+    """
+    run, found = existing_run(run), {}
+    with tempfile.TemporaryDirectory() as folder:
+        for format, suffix in SUFFIXES.items():
+            if format == "torch" or has_onnx():
+                exporting.export(run, file := Path(folder, f"model{suffix}"), format, trust=trust, progress=progress)
+                found[format] = need_of(file, example_of(run, BATCH, trust))
+    return found

@@ -106,7 +106,8 @@ def predict(
     where = sites_of(predictor, names, site, table)
     review = None
     if page and isinstance(out, Path) and isinstance(x, ImageFiles):
-        review = Review(x, names, predictor.classes, where.names)
+        asked = coverage is not None or any(predictor.run.result.critical.values())
+        review = Review(x, names, predictor.classes, where.names, asked)
         x = x if launcher == "ray" else review.watched
     named, classes = NamedInputs(names, x, where.domain, skip_broken), np.array(predictor.classes, object)
     shown, blocks = shown_classes(len(classes), top), blocks_of(len(names), len(classes), scoring.BATCH)
@@ -134,7 +135,7 @@ def predict(
             if members is not None:
                 table["set"] = [classes[row].tolist() for row in members]
             if found.alarms is not None and alarms is not None:
-                table["alarm"] = [classes[found.alarms.classes[row]].tolist() for row in alarms]
+                table["alarm"] = [classes[np.sort(found.alarms.classes[row])].tolist() for row in alarms]
             if one.review is not None:
                 table["review"] = one.review
             if familiar is not None:

@@ -80,11 +80,7 @@ def tables() -> dict[str, dict[str, Any]]:
 
 def jobs(name: str, *, quick: bool = False, algorithm: Sequence[str] = (), **changes: Any) -> list[Job]:
     """The sweeps of a table; `algorithm` and other fields of a run replace those of its plan."""
-    if name not in tables():
-        raise ValueError(f"unknown table {name!r}: {discovery.suggestion(name, list(tables()))}")
-    table = tables()[name]
-    if "same" in table:
-        return jobs(table["same"], quick=quick, algorithm=algorithm, **changes)
+    table = _table(name)
     plan = tomllib.loads((PLANS / f"{table['plan']}.toml").read_text(encoding="utf-8"))
     changes = {key: value for key, value in changes.items() if value is not None}
     changes |= ({"algorithm": list(algorithm)} if algorithm else {}) | (QUICK if quick else {})
@@ -162,12 +158,10 @@ def reproduce(
         if not swept.complete:
             failed.append(job.folder)
         finals = [keys[0] for choice in swept.chosen for keys in choice.finals()[:1]]
-        models += [out / job.folder / "runs" / key for key in finals]
-    graphs = models if _table(name).get("graphs") else []
-    folders = [out / job.folder for job in chosen]
-    return Reproduced(
-        report(folders, out=out / "report", graphs=graphs, published=True, progress=progress).page, failed
-    )
+        places = [out / job.folder / "runs" / key for key in finals if _table(name).get("graphs")]
+        models += [place for place in places if (place / "result.json").exists()]
+    how = {"graphs": models, "published": True, "progress": progress}
+    return Reproduced(report([out / job.folder for job in chosen], out=out / "report", **how).page, failed)
 
 
 def forecast(
@@ -205,8 +199,10 @@ def forecast(
 
 
 def _table(name: str) -> dict[str, Any]:
+    if name not in tables():
+        raise ValueError(f"unknown table {name!r}: {discovery.suggestion(name, list(tables()))}")
     table = tables()[name]
-    return tables()[table["same"]] if "same" in table else table
+    return _table(table["same"]) if "same" in table else table
 
 
 def _data(chosen: Sequence[Job]) -> list[str]:

@@ -77,6 +77,10 @@ def select(folder: Path, *, out: Path | None = None, select_on: str | None = Non
     store, by = Store.existing(folder), rules.find(rule) if rule else None
     chosen, rows = choose(store, select_on=select_on, rule=by)
     if all(choice.trial is None for choice in chosen):
+        if by and by.left_out:
+            raise ValueError(
+                f"{folder} lacks runs that leave out one more domain: give its sweep command with --rule {rule}"
+            )
         raise ValueError(f"{folder} has no finished trial to select from; crosstail status {folder} shows its progress")
     file = out or folder / selected_name(by)
     write_json(file, as_file(chosen))

@@ -45,6 +45,30 @@ def test_every_source_pair_has_the_images_that_its_count_needs(data, name) -> No
     assert (needed.sum(2) <= np.array(sheet.domain_counts)).all()
 
 
+FILES = {"vlcs": "VLCS", "pacs": "PACS", "office_home": "OfficeHome", "domain_net": "DomainNet"}
+PUBLISHED = {"heavy-tail": "TotalHeavyTail", "duality": "Duality", "cross": "Cross", "idg": "idg"}
+RENAMED = {"pascal_voc": "voc2007", "voc": "voc2007", "caltech": "caltech101", "sun": "sun09"}
+
+
+@pytest.mark.parametrize(("data", "name"), KNOWN)
+def test_counts_and_thresholds_are_those_of_the_published_files(data, name, shared_data) -> None:
+    sheet, found = sheet_of(data), setting(data, name)
+
+    def index(names, word) -> int:
+        plain, word = [each.lower().replace(" ", "_") for each in names], word.lower().replace(" ", "_")
+        return plain.index(word if word in plain else RENAMED[word])
+
+    counts, shots = np.zeros_like(found.counts), np.zeros_like(found.shots)
+    with (shared_data / "idg-counts" / f"{FILES[data]}.csv").open() as file:
+        for row in csv.DictReader(file):
+            if row["setting"] == PUBLISHED[name] and row["unseen"] == "thres":
+                shots[index(sheet.domains, row["domain"]), ("many", "few").index(row["class"])] = int(row["count"])
+            elif row["setting"] == PUBLISHED[name]:
+                unseen, domain = (index(sheet.domains, row[key]) for key in ("unseen", "domain"))
+                counts[unseen, domain, index(sheet.classes, row["class"])] = int(row["count"])
+    assert (counts == found.counts).all() and (shots == found.shots).all()
+
+
 @pytest.mark.parametrize(
     ("data", "name", "validation"), [("pacs", "duality", 15), ("pacs", "idg", 25), ("vlcs", "cross", 5)]
 )

@@ -63,7 +63,7 @@ def test_the_table_has_accuracies_in_percent_and_leads_in_points() -> None:
     assert table.rows[1][4:] == ["", "+3.0 (+1.0 to +5.0)", "1.2", "70.0"]
     assert table.faint == {1} and len(table.header) == 8
     narrow = leaderboard(TWO, narrow=True)
-    assert [len(row) for row in narrow.rows] == [len(narrow.header)] * 2 and "worst domain" not in narrow.header
+    assert [len(row) for row in narrow.rows] == [len(narrow.header)] * 2 and narrow.header[-1] == "lead of the first"
 
 
 @pytest.mark.parametrize("narrow", [False, True])
@@ -159,3 +159,11 @@ def test_many_stopped_methods_are_one_line_until_it_is_opened(tmp_path: Path) ->
     details = re.search('<details class="more"><summary>(.*?)</summary>(.*?)</details>', text, re.DOTALL)
     assert "51 methods stopped early, on validation<" in details[1]
     assert all(f">m{i}</td>" in details[2] for i in range(51)) and text.count(">m7</td>") == 1
+
+
+def test_the_longest_row_fits_the_terminal() -> None:
+    lead = (0.319, 0.199, 0.44)
+    board = TWO[0], standing("frozen:posthoc_prior", lead, deviation=0.106, known=0.5)
+    table = leaderboard(board, narrow=True)
+    widths = [max(map(len, column)) for column in zip(*table.rows, strict=True)]
+    assert sum(widths) + len(widths) - 1 <= 80

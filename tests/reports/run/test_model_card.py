@@ -26,8 +26,11 @@ DESCRIPTION = {
     "format": "onnx",
     "input": {"name": "x", "type": "uint8", "shape": ["batch", 8, 8, 3], "how": "Decode it."},
     "output": {"name": "p", "type": "float32", "shape": ["batch", 2]},
-    "compared": {"inputs": "random inputs", "samples": 65, "largest_difference": 2e-7},
     "site": None,
+    "sites": ["d0", "d1"],
+    "outputs": ["probabilities"],
+    "shares": None,
+    "compared": {"inputs": "random inputs", "samples": 65, "largest_difference": 2e-7},
 }
 
 
@@ -249,7 +252,7 @@ def test_both_tracks_have_their_intervals_where_the_model_uses_the_domain(finish
     assert "domain known" not in markdown.render(card(finished(HITS, totals=TOTALS))).lower()
 
 
-@pytest.mark.parametrize(("site", "words"), [("d1", "domain d1 only"), (None, "domain unknown")])
+@pytest.mark.parametrize(("site", "words"), [("d1", "domain d1 only"), (None, "0 d0, 1 d1; −1 if it is unknown")])
 def test_an_exported_file_says_whether_its_site_is_fixed(finished, site, words):
     text = said(finished(HITS), "File", exported={**DESCRIPTION, "site": site, "known": {}})
     assert words in text

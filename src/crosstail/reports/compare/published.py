@@ -48,7 +48,7 @@ def published_table(results: Results) -> Table | None:
     table["difference"] = table["ours"] - table["published"]
     table[["low", "high"]] = table[["low", "high"]].sub(table["published"], axis=0)
     names = ["data", "method", "ours", "published", "error", "difference", "low", "high", "source"]
-    columns: Columns = {"data": itemgetter("data"), "method": itemgetter("method")}
+    columns: Columns = {name: itemgetter(name) for name in names[table["data"].nunique() < 2 : 2]}
     columns |= {"ours": shown("ours"), "published": _with_error, "difference": shown("difference", 1, "+")}
     columns["95 % interval"] = lambda row: interval(row["low"], row["high"], "+z")
     columns["source"] = lambda row: "" if pd.isna(row["source"]) else row["source"]
@@ -62,6 +62,7 @@ def published_table(results: Results) -> Table | None:
         name="published",
         title="Published figures beside ours",
         numbers=table[names],
+        words_last=True,
         note=" ".join([note, *_otherwise(results)]),
     )
 

@@ -58,8 +58,8 @@ def board_table(board: Sequence[Standing]) -> pd.DataFrame:
 def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
     """The leaderboard as text; `narrow` fits 80 columns. Methods behind by more than the noise are faint."""
     known, on = any(row.known not in (None, row.test) for row in board), board[0].selected_on
-    header = ["method", "val", "test", "95 % interval", "±", *[NAMES[narrow]] * known, "lead of the first", "s"]
-    header += ["worst domain"] * (not narrow)
+    header = ["method", "val", "test", "95 % interval", "±", *[NAMES[narrow]] * known, "lead of the first"]
+    header += ["s", "worst domain"] * (not narrow)
     rows = []
     for row in board_table(board).to_dict("records"):
         ends = interval(row["lead_low"], row["lead_high"], "+z")
@@ -75,9 +75,9 @@ def leaderboard(board: Sequence[Standing], *, narrow: bool = False) -> Table:
         faint={i for i, row in enumerate(board) if not row.level},
         note=f"Best {selected_on(on)} on validation first; accuracies in %"
         f"{', of samples as they come' * find(on).frequent}, ± the standard deviation over the seeds. Lead: by how "
-        "many points the first is ahead on the test set. Seconds: mean of one run, which depends on machine load."
-        + (" " + TOLD)
-        * known,
+        "many points the first is ahead on the test set."
+        + " Seconds: mean of one run, which depends on machine load." * (not narrow)
+        + f" {TOLD}" * known,
     )
 
 

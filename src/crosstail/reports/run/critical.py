@@ -44,8 +44,9 @@ class Flags:
             for d in np.flatnonzero((self.weights[:, c] > 0) | (found.totals[:, c] > 0)).tolist():
                 low, high = found.interval((d, c)) or (np.nan, np.nan)
                 alarm = right.domains[d]
+                name = f"{self.answers.classes[c]}, " if len(self.alarms.classes) > 1 else ""
                 yield [
-                    f"{self.answers.classes[c]}, {self.answers.domains[d]}",
+                    f"{name}{self.answers.domains[d]}",
                     percent(self.alarms.least[d, k]),
                     f"{found.hits[d, c]:,} of {found.totals[d, c]:,}",
                     percent(found.matrix[d, c]),
@@ -88,8 +89,8 @@ def flags_of_evaluated(found: Evaluated) -> list[Flags]:
     return [Flags(found.answers, *found.alarms, found.weights)]
 
 
-def flags_table(found: Flags) -> Table:
-    """How often the flags find the critical classes, and what that costs."""
+def flags_table(found: Flags, *, narrow: bool = False) -> Table:
+    """How often the flags find the critical classes, and what that costs; `narrow` for a terminal."""
     header = ["site", "from, %", "found", "recall, %", "95 % interval"]
     header += [f"{100 * SURE:g} % sure: at least", "flagged, %", "false alarms, %", "promised on average"]
     note = (
@@ -99,8 +100,13 @@ def flags_table(found: Flags) -> Table:
         "the bound. Both hold if new inputs are like these, and count groups, such as patients, equally. More: test "
         "samples of the class, one of each group; `--folds 5 --refit` has more of them."
     )
-    title = " ".join(filter(None, ("Flagged by predict --site SITE", found.option)))
-    return Table(title=title, header=header, rows=[*found.rows()], note=note * (not found.option), words_last=True)
+    names = ", ".join(found.answers.classes[c] for c in found.alarms.classes)
+    title = " ".join(filter(None, (f"{names}: flagged by predict --site SITE", found.option)))
+    rows, note = [*found.rows()], note * (not found.option)
+    if narrow:
+        shown, note = [0, 2, 3, 6, 7, 8], "The page has intervals, thresholds, and the same with --prior train."
+        header, *rows = [[row[j] for j in shown] for row in [header, *rows]]
+    return Table(title=title, header=header, rows=rows, note=note, words_last=True)
 
 
 def critical_table(tested: Tested, questions: Questions | None = None) -> pd.DataFrame:
@@ -121,7 +127,9 @@ def critical_blocks(tested: Tested, questions: Questions | None = None, flags: S
         yield replace(answers, title="Answers" if flagged else "")
 
 
-def critical_tables(tested: Tested, questions: Questions | None = None, flags: Sequence[Flags] = ()) -> list[Table]:
+def critical_tables(
+    tested: Tested, questions: Questions | None = None, flags: Sequence[Flags] = (), *, narrow: bool = False
+) -> list[Table]:
     """The recall of the critical classes at each site, of flags and of answers, with intervals."""
     if not tested.critical:
         return []
@@ -143,4 +151,4 @@ def critical_tables(tested: Tested, questions: Questions | None = None, flags: S
         )
     title = f"{CRITICAL}: {', '.join(tested.critical)}"
     answers = records_table(found.to_dict("records"), columns, title=title, note=" ".join(notes))
-    return [*map(flags_table, flags), answers]
+    return [*(flags_table(one, narrow=narrow) for one in flags), answers]

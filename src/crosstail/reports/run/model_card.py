@@ -142,16 +142,22 @@ def _file(description: dict[str, Any]) -> Iterator[str]:
     yield f"Output {target['name']}: {target['type']} {target['shape']}, in the order of the classes below."
     if description["site"]:
         yield f"For inputs from the domain {description['site']} only: it is fixed in the file."
-    elif "known" in description:
-        yield "The file predicts with the domain unknown; crosstail export --site fixes one."
-    yield (
-        "Its probabilities are for pairs that are all equally important; `as_they_come` in the .json file beside it "
-        "says how to turn them into those for classes as frequent as at a site."
-    )
+    else:
+        yield f"Input site: the number of each input's site, {_numbered(description['sites'])}; −1 if it is unknown."
+    if more := description["outputs"][1:]:
+        meant = {"set": "the classes of its prediction set", "alarm": "critical classes that it may be of"}
+        meant |= {"review": "whether a person should look", "unlike_training": "whether it is unlike all of training"}
+        yield f"Also {', '.join(f'{name} ({meant[name]})' for name in more)}."
+    of = "classes as frequent as its `shares`" if description["shares"] else "pairs that are all equally important"
+    yield f"Its probabilities are for {of}; crosstail export --prior sets that."
     yield (
         f"Compared with the run on {check['samples']:,} of {check['inputs']}: same classes, probabilities within "
         f"{check['largest_difference']:.1g}."
     )
+
+
+def _numbered(sites: Sequence[str]) -> str:
+    return listing([f"{i} {name}" for i, name in enumerate(sites)])
 
 
 def _purpose(result: RunResult) -> Iterator[str]:

@@ -108,8 +108,10 @@ def folds_document(out: Path, runs: Sequence[Run], final: Run | None = None) -> 
     results = [run.result for run in runs]
     spec, tested, images = results[0].spec, Tested.of_results(results), len(results[0].input_shape) == 3
     dg, questions = spec.unseen_domains, Questions.of_runs([final] if final else runs)
+    about = Certainty.of(final) if final else None
     blocks = [
         *critical_blocks(tested, questions, flags_of_run(final) if final else []),
+        *no_look_blocks(points_of_run(about) if about else [], results[0].domains),
         Heading("Can I use it on a new domain?" if dg else "Can I use it?"),
         *(unseen_blocks(results) if dg else usable(tested, results, questions)),
         *(() if dg else _folds(results, tested)),
