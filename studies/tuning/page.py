@@ -165,7 +165,8 @@ default classifier `blend` is fitted to the features of each α. α = 0 is the d
 Balanced softmax, AdamW with a learning rate of 10⁻³ and a cosine, 24 samples per domain in a batch, mirrored at random
 except for digits, 10 epochs but at most 300 steps, batch norm with its ImageNet statistics, bfloat16. `--tune last` of
 `crosstail fit` does so for 300 steps in float32; its figures differ. A split is one of the product's, by
-lesion for HAM10000; *confounded* sets have so many photos for training and validation, in which each class comes from about half
+lesion for HAM10000; *confounded* sets have so many photos for training and validation, in which each class
+comes from about half
 of its sources, and all test photos. digits-mlt has at most 50 validation and test samples of a pair. {runs} splits were
 run, of {planned} planned. Written by `python -m studies.tuning` from the records; `--resume` runs what they lack.
 
