@@ -121,6 +121,7 @@ def asked(asked, monkeypatch):
     monkeypatch.setattr(
         "crosstail.workflows.fit.load_inputs", lambda spec, source: None
     )  # resnet50 would be downloaded
+    monkeypatch.setattr("crosstail.workflows.fit.tunes", lambda spec: False)  # and is not measured
     return asked
 
 

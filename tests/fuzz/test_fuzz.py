@@ -469,7 +469,7 @@ def test_a_file_of_a_run_that_does_not_fit_is_named(good, tmp_path, file):
 def test_a_bomb_is_refused_before_it_is_unpacked(good, tmp_path):
     copy(good, tmp_path / "case")
     case = npz(compressed=True)
-    with patch.object(npz_members, "_memory", return_value=1000):
+    with patch.object(npz_members, "memory", return_value=1000):
         outcome = run(case, tmp_path / "case")
     assert outcome.kind == CLEAR and "memory" in outcome.detail
 

@@ -249,7 +249,12 @@ class Pooling:
 
 
 def minimise(terms: Callable[[], Iterable[Tensor]], variables: list[Tensor], **options: Any) -> None:
-    """Minimise the sum of some terms by L-BFGS, one term in memory at a time; scipy, which has it too, loads slowly."""
+    """Minimise the sum of some terms by L-BFGS, one term in memory at a time; scipy, which has it too, loads slowly.
+
+    Where it ends in an overflow or higher than it began, as on a few samples that are separated perfectly, the
+    variables stay what they were.
+    """
+    before = [variable.detach().clone() for variable in variables]
     optimizer: Any = torch.optim.LBFGS(variables, line_search_fn="strong_wolfe", **options)
 
     def loss() -> float:
@@ -260,7 +265,11 @@ def minimise(terms: Callable[[], Iterable[Tensor]], variables: list[Tensor], **o
             value += float(term.detach())
         return value
 
-    optimizer.step(loss)
+    began = float(optimizer.step(loss))
+    with torch.no_grad():
+        if not sum(map(float, terms())) <= began:  # so also if it is NaN
+            for variable, value in zip(variables, before, strict=True):
+                variable.copy_(value)
 
 
 def log_loss(scores: Tensor, y: Tensor, weights: Tensor) -> Tensor:

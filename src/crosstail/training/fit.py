@@ -114,9 +114,8 @@ def _train_stages(
         first = folder.begin_after(RunFolder(after))
         common["checkpoint"] = None
     if first is None:
-        augment = (
-            Augment(resolution=dataset.x.shape[1], seed=spec.seed) if spec.augment and dataset.kind.picture else None
-        )
+        drawn = spec.augment and not spec.stages  # kept activations are mirrored as views
+        augment = Augment(resolution=dataset.x.shape[1], seed=spec.seed) if drawn else None
         # Only in stage one: the second stage does not move the features.
         trace = traced if spec.trace else None
         last = steps_of_stages(spec)[0]

@@ -160,6 +160,8 @@ def _with_data_defaults(spec: RunSpec) -> RunSpec:
     if spec.tune is None:
         usual = backbones.pretrained(kind().backbone) is not None
         spec = replace(spec, tune="none" if usual and _network(spec) is not None else "all")
+    if not spec.frozen and (spec.views or spec.head):
+        raise ValueError("--head and --views need --tune none or last (on vectors: --backbone identity)")
     if spec.tune == "last:1":
         spec = replace(spec, tune="last")
     if spec.frozen and spec.head is None:

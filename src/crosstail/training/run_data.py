@@ -76,8 +76,6 @@ def _sized(spec: RunSpec, dataset: DomainDataset) -> DomainDataset:
 def frozen_backbone(spec: RunSpec, shape: tuple[int, ...], weights: str | None = None) -> Backbone | None:
     """The backbone whose weights, or those of its front, stay fixed, or None; `weights` override the spec's."""
     if not spec.frozen:
-        if spec.views or spec.head:
-            raise ValueError("--head and --views need --tune none or last (on vectors: --backbone identity)")
         return None
     if len(shape) == 1:
         raise ValueError(f"{spec.dataset} already contains vectors: remove --tune {spec.tune} and use --backbone mlp")

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crosstail.data.batches.domain_batches import DomainBatch, DomainBatches, to_input
+from crosstail.data.batches.batch import to_input
+from crosstail.data.batches.domain_batches import DomainBatch, DomainBatches
 from crosstail.data.dataset import DomainDataset
 
 

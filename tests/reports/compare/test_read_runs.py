@@ -88,6 +88,7 @@ OTHER |= {
     "tune": "last",
     "tuned_share": 0.5,
     "optimizer": "sgd",
+    "left_out": "d2",
     "schedule": "cosine",
 }
 OTHER |= {"average": "swad", "precision": "bf16", "dataset": "others", "group_by": "patient", "select_on": "worst_pair"}
@@ -99,6 +100,8 @@ def test_runs_that_differ_in_any_identifying_field_are_different_runs(make_run, 
     spec = {"protocol": "dg", "unseen": unseen} if unseen else {}
     if name in ("folds", "fold"):
         spec = {"folds": 5, "fold": 1}
+    if name == "left_out":
+        spec = {"protocol": "dg", "unseen": "d1"}
     first = read_result(make_run("a", HITS, **spec)).spec
     value = getattr(first, name)
     other = OTHER.get(name) if name in OTHER else not value if isinstance(value, bool) else (value or 0) + 2
