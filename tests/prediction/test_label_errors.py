@@ -58,12 +58,12 @@ def judged(flip, seed=0, shift=3.0, n=3000):
     return p, given, shares, flipped
 
 
-def test_the_chance_of_a_calibrated_model_is_not_too_high_nor_less_than_half():
+def test_the_chance_of_a_calibrated_model_is_not_too_high_nor_far_too_low():
     for seed in range(3):
         p, y, shares, flipped = judged(0.05, seed)
         found = worth_a_look(p, y, shares)
         assert len(found) > 30
-        assert flipped[found["row"]].mean() / 2 < found["chance"].mean() < flipped[found["row"]].mean()
+        assert 0.4 * flipped[found["row"]].mean() < found["chance"].mean() < flipped[found["row"]].mean()
 
 
 def test_a_wrong_label_is_drawn_from_the_other_classes_by_their_shares():
