@@ -1,4 +1,4 @@
-"""Kinds of input: one file each, with a `KIND`; whoever needs to know what a sample is asks `kind_of(x)`."""
+"""Kinds of input: one file each, with a `KIND`; code that depends on what a sample is asks `kind_of(x)`."""
 
 from functools import cache
 from typing import Any
