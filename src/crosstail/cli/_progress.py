@@ -93,7 +93,8 @@ class _Log:
 
 
 def _where(outlook: "Outlook") -> str:
-    return f"{outlook.round}, {outlook.methods} methods: {outlook.done:,} of {outlook.runs:,} runs"
+    methods = "method" if outlook.methods == 1 else "methods"
+    return f"{outlook.round}, {outlook.methods} {methods}: {outlook.done:,} of {outlook.runs:,} runs"
 
 
 def _left(outlook: "Outlook") -> str:

@@ -12,12 +12,10 @@ def beginning(forecast: Forecast, plan: Plan) -> str:
     """How long the race takes, and what comes first."""
     at, left = forecast.round, forecast.outlook().left
     crew = f"{several(len(plan.methods), 'method')}, {several(forecast.workers, 'run')} at a time"
-    untrained = several(len(at.plan.methods), "method that trains", "methods that train")
+    untrained = several(len(at.plan.methods), "method without training", "methods without training")
     if forecast.ends_here:
-        return f"The {untrained} nothing take about {duration(left)}."
-    first = (
-        f" First come {untrained} nothing, for about {duration(left - forecast.rest)}." if at.name == UNTRAINED else ""
-    )
+        return f"Time for {untrained}: about {duration(left)}."
+    first = f" Of that, {duration(left - forecast.rest)} are for {untrained}, first." if at.name == UNTRAINED else ""
     return f"The race takes about {duration(left)}: {crew}.{first}"
 
 
