@@ -1,8 +1,9 @@
 """Imports and calls point down only: cli → workflows → … → losses; the walk in docs/architecture.md is a real run's."""
 
 import ast
-import gc
+import json
 import re
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -185,10 +186,8 @@ class Calls:
         return *rooms, room
 
 
-@pytest.fixture(scope="module")
-def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
-    """`crosstail fit` on a folder of images, with frozen features and a second stage."""
-    folder = tmp_path_factory.mktemp("walk")
+def walk(folder: Path) -> None:
+    """Write the calls of `crosstail fit` on a folder of images, with frozen features and a second stage."""
     rng = np.random.default_rng(0)
     for domain in ("photo", "sketch"):
         for label in ("cat", "dog"):
@@ -199,12 +198,23 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
     words = ["fit", str(folder / "images"), "--algorithm", "boda", "--second-stage", "retrain", "--resolution", "32"]
     words += ["--steps", "4", "--evaluations", "2", "--batch-size", "2", "--out", str(folder / "run")]
     found = Calls()
-    gc.collect()  # a generator that an earlier test left would be closed, and so called, in the middle of the walk
     sys.setprofile(found.profile)
     try:
         cli.main(words)
     finally:
         sys.setprofile(None)
+    (folder / "calls.json").write_text(json.dumps([found.functions, list(found.stacks.items())]))
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Calls:
+    """The calls of a run in a process of its own: what earlier tests have left would be in the walk."""
+    folder, found = tmp_path_factory.mktemp("walk"), Calls()
+    code = f"import pathlib, runpy; runpy.run_path({__file__!r})['walk'](pathlib.Path({str(folder)!r}))"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    functions, stacks = json.loads((folder / "calls.json").read_text())
+    found.functions.update(functions)
+    found.stacks = {tuple(rooms): name for rooms, name in stacks}
     return found
 
 
