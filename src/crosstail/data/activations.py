@@ -15,8 +15,8 @@ Rows = NDArray[np.int64]
 class Activations:
     """Activations (N, ...) in half precision; those that are not kept on disk are computed each time.
 
-    `x[rows]` are those of the plain views, `x[rows, views]` others: augmented ones of the same samples, and after all
-    of these, if `mirrored`, the same again with the last axis reversed.
+    `x[rows]` gives activations of the plain views, `x[rows, views]` of augmented ones of the same samples, and after
+    all of these, if `mirrored`, the same again with the last axis reversed.
     """
 
     dtype: ClassVar[np.dtype[np.float16]] = np.dtype(np.float16)
